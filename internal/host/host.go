@@ -1,0 +1,93 @@
+// Package host describes the machine as values: what the file system looks like
+// along the paths a policy names, and what the kernel offers. It does no I/O;
+// internal/host/probe and internal/roots fill these values in.
+package host
+
+// Kind is the type of an inode, or why there is none.
+type Kind uint8
+
+// Kinds of node.
+const (
+	Unknown Kind = iota // never looked at; planning with it is a programming error
+	Missing
+	Denied // an ancestor cannot be searched by this caller (EACCES)
+	Dir
+	File
+	Link
+	Socket
+	Fifo
+	CharDevice
+	BlockDevice
+)
+
+// ID identifies an inode for as long as it is held open.
+type ID struct{ Dev, Ino uint64 }
+
+// Node is what lstat says of one physical path (a path none of whose parents is
+// a symbolic link).
+type Node struct {
+	Kind   Kind
+	ID     ID
+	Target string // of a Link
+	Nlink  uint64
+	Rdev   uint64
+	Mode   uint32 // permission bits with setuid, setgid and sticky
+	UID    uint32
+}
+
+// Layout maps physical paths to nodes: every component that a walk of the
+// policy's paths met, "/" included. A walk stops at the first missing component,
+// which is recorded as Missing.
+type Layout map[string]Node
+
+// LinkHop is one symbolic link passed on the way to a path.
+type LinkHop struct {
+	Path   string // physical path of the link itself
+	Target string // its text
+}
+
+// Resolution is the outcome of resolving one path on a Layout.
+type Resolution struct {
+	Path    string    // physical path; what is missing is appended as spelled
+	Node    Node      // of Path (Kind Missing, Denied or Unknown where there is none)
+	Missing string    // physical path of the first missing component, or ""
+	Links   []LinkHop // in the order passed
+	Err     error     // a loop, or a component below something that is no directory
+}
+
+// Bwrap is what is known of bubblewrap on this host.
+type Bwrap struct {
+	Path    string
+	Version string
+	State   State
+	Reason  string          // why not Works, in words for a person
+	Flags   map[string]bool // options its help text names, without "--"
+	Setuid  bool
+}
+
+// State is a three-valued probe result. Absent is an established absence; Unsure
+// (a timeout, EAGAIN, ENOMEM, ENOSPC) must never be taken for it.
+type State uint8
+
+// Probe results.
+const (
+	Unsure State = iota
+	Works
+	Absent
+)
+
+// Facts is everything planning looks at.
+type Facts struct {
+	OS                string // GOOS
+	UID, GID          int
+	TotalRAM          uint64 // bytes
+	Home              string // HOME of the helper, "" if unset
+	SSHAuth           string // SSH_AUTH_SOCK of the helper, "" if unset
+	HelperPath        string // physical path of the helper's image ("" if unknown)
+	Layout            Layout
+	Bwrap             Bwrap
+	LandlockABI       int    // 0: none
+	LandlockReason    string // why 0
+	Seccomp           bool
+	AllowNestedUserns bool
+}

@@ -1,0 +1,28 @@
+package report
+
+import (
+	"sandboxd/internal/plan"
+	"sandboxd/internal/stage2/spec"
+	"sandboxd/protocol"
+)
+
+// Outcome is what is known after an execution, from which the entries are made.
+type Outcome struct {
+	Policy   protocol.Policy
+	Platform string         // GOOS
+	Jailed   bool           // bubblewrap was used
+	NoJail   string         // why not
+	Report   *spec.Report // nil: stage 2 said nothing
+	Audit    plan.Audit
+	Cgroup   Cgroup
+	Extra    []plan.Skip // found while it ran: lost masks, litter, ...
+}
+
+// Cgroup is what the cgroup layer did.
+type Cgroup struct {
+	Applied    bool
+	Allowance  uint64 // pids allowance of the scaffolding, 0: none
+	Reason     string // why not Applied
+	OOMKill    uint64
+	PidsDenied uint64
+}

@@ -1,0 +1,109 @@
+// Package spec is the language between the helper and stage 2: the specification
+// that goes in and the report or failure that comes out, as values with a strict
+// encoding. It enforces nothing.
+package spec
+
+import "sandboxd/internal/host"
+
+// Descriptor numbers in stage 2.
+const (
+	SpecFD   = 3 // memfd with the specification
+	ReportFD = 4 // SOCK_SEQPACKET to the helper
+)
+
+// Spec is everything stage 2 is told. It travels as canonical msgpack in a memfd.
+type Spec struct {
+	Argv []string
+	Env  []string // NAME=VALUE, sorted: exactly what the command gets
+	Path []string // directories of the constructed PATH, for the look-up of Argv[0]
+	Cwd  string
+
+	Jailed     bool        // inside bubblewrap
+	Namespaces []Namespace // the helper's own, of every kind the jail must have anew
+	Checks     []Check     // inodes that must be (or must not be) what they were
+
+	Landlock Landlock
+	Seccomp  Seccomp
+
+	FsizeBytes uint64 // 0: no ceiling
+	CPUSeconds uint64 // 0: no ceiling
+
+	Require []string // layers whose skip must refuse the execution (--require-enforced)
+}
+
+// Namespace is one namespace of the helper: its name below /proc/self/ns and inode.
+type Namespace struct {
+	Name string
+	Ino  uint64
+}
+
+// Check is one look at an inode from inside the jail.
+type Check struct {
+	Path string
+	What string  // "root", "mask", "placeholder", "mount", "pin"
+	ID   host.ID // root, mount, pin: must be this; mask: must not be
+	Rdev uint64  // device mounts: must be this where not 0
+	List string  // where it comes from, for messages: "writable_roots[0]"
+}
+
+// Access is what a Landlock rule grants.
+type Access uint8
+
+// Landlock accesses.
+const (
+	AccessRead   Access = 1 + iota // read and execute
+	AccessWrite                    // read, execute, write, create, remove, rename across
+	AccessDevice                   // read, write, ioctl
+)
+
+// Landlock says what ruleset to build.
+type Landlock struct {
+	Enabled      bool // false: Reason says why
+	Reason       string
+	Rules        []Rule
+	DenyNet      bool // TCP bind and connect, ABI 4 and later
+	Scope        bool // abstract sockets and signals, ABI 6 and later
+	NestedUserns bool // write grant on /proc/self/{uid_map,gid_map,setgroups}
+}
+
+// Rule grants Access beneath Path.
+type Rule struct {
+	Path     string
+	Access   Access
+	Optional bool // absent is fine
+}
+
+// Seccomp says which filters to install.
+type Seccomp struct {
+	DenyNet   bool // the net filter
+	DenyTrace bool // ptrace, process_vm_*, pidfd_getfd too (no Landlock)
+}
+
+// Report is what stage 2 says just before execve.
+type Report struct {
+	Namespaces       []string // kinds found to be another than the helper's
+	Roots            uint64   // roots and mounts verified by device and inode
+	Masks            uint64   // masks verified not to be the host's inode
+	LandlockABI      uint64
+	LandlockNet      bool
+	LandlockScope    bool
+	LandlockUnix     bool
+	SeccompMode      uint64 // "Seccomp:" of /proc/self/status
+	SeccompFilters   uint64
+	SeccompNet       bool
+	SeccompHardening bool
+	NoNewPrivs       bool
+	RlimitFsize      bool
+	RlimitCPU        bool
+	Skips            []Skip
+}
+
+// Skip is a layer that was asked for and is not there.
+type Skip struct{ Tag, Reason string }
+
+// Failure is a step that failed; the command did not run.
+type Failure struct {
+	Step  string // "spec", "chdir", "lookup", "verify", "landlock", "rlimit", "seccomp", "exec", ...
+	Errno uint64 // 0 where there is none
+	Msg   string // for a person; no secrets
+}
