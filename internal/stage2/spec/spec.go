@@ -54,6 +54,7 @@ const (
 	AccessRead   Access = 1 + iota // read and execute
 	AccessWrite                    // read, execute, write, create, remove, rename across
 	AccessDevice                   // read, write, ioctl
+	AccessConnect                  // read, execute, connect to a socket (explicit read-only mounts)
 )
 
 // Landlock says what ruleset to build.
@@ -64,6 +65,7 @@ type Landlock struct {
 	DenyNet      bool // TCP bind and connect, ABI 4 and later
 	Scope        bool // abstract sockets and signals, ABI 6 and later
 	NestedUserns bool // write grant on /proc/self/{uid_map,gid_map,setgroups}
+	NameLacking  bool // without bubblewrap: a skip names the rights that this ABI lacks
 }
 
 // Rule grants Access beneath Path.
