@@ -40,21 +40,31 @@ type Namespace struct {
 // Check is one look at an inode from inside the jail.
 type Check struct {
 	Path string
-	What string  // "root", "mask", "placeholder", "mount", "pin"
-	ID   host.ID // root, mount, pin: must be this; mask: must not be
+	What string  // CheckRoot, ...
+	ID   host.ID // root, mount, pin: must be this; mask, placeholder: must not be (zero: unknown)
 	Rdev uint64  // device mounts: must be this where not 0
 	List string  // where it comes from, for messages: "writable_roots[0]"
 }
+
+// Kinds of check. Stage 2 makes each one that it is given, jailed or not: without
+// bubblewrap there is no mask to look for and none must be asked for.
+const (
+	CheckRoot        = "root"        // is this inode
+	CheckMount       = "mount"       // is this inode, and this device where Rdev is not 0
+	CheckPin         = "pin"         // is this inode
+	CheckMask        = "mask"        // exists, is not this inode, and is read-only
+	CheckPlaceholder = "placeholder" // as a mask; and an empty directory or a file
+)
 
 // Access is what a Landlock rule grants.
 type Access uint8
 
 // Landlock accesses.
 const (
-	AccessRead   Access = 1 + iota // read and execute
-	AccessWrite                    // read, execute, write, create, remove, rename across
-	AccessDevice                   // read, write, ioctl
-	AccessConnect                  // read, execute, connect to a socket (explicit read-only mounts)
+	AccessRead    Access = 1 + iota // read and execute
+	AccessWrite                     // read, execute, write, create, remove, rename across
+	AccessDevice                    // read, write, ioctl
+	AccessConnect                   // read, execute, connect to a socket (explicit read-only mounts)
 )
 
 // Landlock says what ruleset to build.
@@ -97,6 +107,7 @@ type Report struct {
 	NoNewPrivs       bool
 	RlimitFsize      bool
 	RlimitCPU        bool
+	Seatbelt         bool // macOS: the profile denied what it must and allowed what it must
 	Skips            []Skip
 }
 
@@ -105,7 +116,25 @@ type Skip struct{ Tag, Reason string }
 
 // Failure is a step that failed; the command did not run.
 type Failure struct {
-	Step  string // "spec", "chdir", "lookup", "verify", "landlock", "rlimit", "seccomp", "exec", ...
+	Step  string // StepSpec, ...
 	Errno uint64 // 0 where there is none
-	Msg   string // for a person; no secrets
+	Msg   string // for a person, with the errno's name; no secrets
 }
+
+// Steps of stage 2, in their order.
+const (
+	StepSpec        = "spec"     // the specification could not be read
+	StepSession     = "session"  // setsid
+	StepChdir       = "chdir"    // the working directory
+	StepLookup      = "lookup"   // argv[0]: ENOENT not found, EACCES not executable, EISDIR
+	StepVerify      = "verify"   // an inode or namespace is not what it must be
+	StepLandlock    = "landlock" // building or enforcing the ruleset
+	StepRlimit      = "rlimit"   // FSIZE, CPU, CORE
+	StepSignals     = "signals"  // dispositions and mask
+	StepNoNewPrivs  = "no-new-privs"
+	StepDescriptors = "descriptors" // the command's streams, close-on-exec for the rest
+	StepSeccomp     = "seccomp"     // installing, or reading back that it is not there
+	StepRequire     = "require"     // a layer of Spec.Require is a skip: "refused", not "spawn_failed"
+	StepInternal    = "internal"    // a defect in stage 2 itself
+	StepExec        = "exec"        // execve
+)
