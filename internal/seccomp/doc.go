@@ -1,0 +1,23 @@
+// Package seccomp holds the system-call filters that stage 2 installs on itself
+// just before it becomes the command, as BPF instructions that were generated
+// ahead of time (see gen), and installs them.
+//
+// Up to three programs are stacked; the kernel takes the strictest answer:
+//
+//   - guard: system calls of a foreign architecture (int 0x80 on x86-64, AArch32
+//     on arm64) and of x32 get ENOSYS, because the numbers in the other two
+//     programs mean something else there; the ioctls TIOCSTI and TIOCLINUX, which
+//     type into the terminal that the helper may share with the command, get EPERM.
+//   - hardening: the kernel keyrings, bpf, perf_event_open, userfaultfd, kexec and
+//     module loading get EPERM; with spec.Seccomp.DenyTrace so do ptrace,
+//     process_vm_readv, process_vm_writev and pidfd_getfd.
+//   - net (spec.Seccomp.DenyNet): socket and socketpair give EPERM for every domain
+//     but AF_UNIX, io_uring_setup gives ENOSYS.
+//
+// What it does not protect: a filter sees numbers, never memory behind a pointer,
+// so no path, address or clone3 flag is judged here. A socket or an io_uring that
+// the command inherits or is handed over an AF_UNIX socket keeps working. AF_UNIX
+// itself stays open: which sockets can be reached is the mounts' and Landlock's
+// business. clone, unshare, mount and setns are left to bubblewrap. clone3 is never
+// answered with EPERM: the C library falls back to clone on ENOSYS only.
+package seccomp
