@@ -1,0 +1,175 @@
+package roots
+
+import (
+	"sync"
+
+	"sandboxd/internal/host"
+)
+
+// maxRemembered bounds each kind of entry of a Memory.
+const maxRemembered = 8192
+
+// Memory is what the policies that this process has executed let their commands
+// write. The zero value is empty and ready; it is safe for concurrent use.
+type Memory struct {
+	mu   sync.Mutex
+	what placeSet
+}
+
+// Add remembers the places that the surveyed policy lets a command write. Call it
+// before the command starts: what a command of an execution that failed half-way
+// did counts too.
+func (m *Memory) Add(r *Reached) {
+	if m == nil || r == nil || r.places == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, at := range r.places.own {
+		r.places.addTo(&m.what, at)
+	}
+	if len(m.what.ids) > maxRemembered || len(m.what.trees) > maxRemembered {
+		// Forgetting would open the fence; so everything counts from here on.
+		m.what = placeSet{all: true}
+	}
+}
+
+// placeSet is a set of directory trees, by inode and by place within a file system.
+type placeSet struct {
+	ids   map[host.ID]bool
+	trees map[tree]bool
+	all   bool // "/"
+}
+
+// tree is a directory by where it is within its file system, which stays the same
+// whatever a bind mount calls it.
+type tree struct{ dev, path string }
+
+func (s *placeSet) addID(id host.ID) {
+	if s.ids == nil {
+		s.ids = map[host.ID]bool{}
+	}
+	s.ids[id] = true
+}
+
+func (s *placeSet) addTree(t tree) {
+	if s.trees == nil {
+		s.trees = map[tree]bool{}
+	}
+	s.trees[t] = true
+}
+
+// holds says whether t lies in one of the trees.
+func (s *placeSet) holds(t tree) bool {
+	if len(s.trees) == 0 {
+		return false
+	}
+	for {
+		if s.trees[t] {
+			return true
+		}
+		if t.path == "/" {
+			return false
+		}
+		t.path = host.Parent(t.path)
+	}
+}
+
+// places is the judgement of one survey: which directories a command may write.
+type places struct {
+	r      *Reached
+	set    placeSet
+	own    []string // physical paths of the policy's own, for Memory
+	mounts []Mount
+}
+
+func newPlaces(r *Reached) (*places, error) {
+	mounts, err := ownMounts()
+	if err != nil {
+		return nil, err
+	}
+	return &places{r: r, mounts: mounts}, nil
+}
+
+// merge takes over what earlier policies let a command write.
+func (p *places) merge(m *Memory) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p.set.all = m.what.all
+	for id := range m.what.ids {
+		p.set.addID(id)
+	}
+	for t := range m.what.trees {
+		p.set.addTree(t)
+	}
+}
+
+// add counts a physical path, with all beneath it, as writable; "" is nothing.
+func (p *places) add(at string) { p.addTo(&p.set, at) }
+
+func (p *places) addTo(set *placeSet, at string) {
+	node, ok := p.r.layout[at]
+	if !ok || node.Kind != host.Dir {
+		return // nothing but a directory can hold a link
+	}
+	if at == "/" {
+		set.all = true
+		return
+	}
+	set.addID(node.ID)
+	if t, ok := p.treeOf(at); ok {
+		set.addTree(t)
+	}
+	for _, m := range p.mounts {
+		// A bind takes the mounts beneath along: what is mounted there is writable
+		// under its other names as well.
+		if m.Point != at && host.Beneath(m.Point, at) {
+			set.addTree(tree{m.Dev, m.Root})
+		}
+	}
+}
+
+// writable says whether a command could have made an entry in the directory dir.
+func (p *places) writable(dir string) bool {
+	if p.set.all {
+		// Everything was writable but for the modes: a command has this caller's uid.
+		return p.r.mayWrite(dir)
+	}
+	for at := dir; ; at = host.Parent(at) {
+		if p.set.ids[p.r.layout[at].ID] {
+			return true
+		}
+		if at == "/" {
+			break
+		}
+	}
+	t, ok := p.treeOf(dir)
+	return ok && p.set.holds(t)
+}
+
+// treeOf finds the place of a directory within its file system.
+func (p *places) treeOf(dir string) (tree, bool) {
+	m, ok := mountAt(p.mounts, dir, p.r.mountID(dir))
+	if !ok {
+		return tree{}, false
+	}
+	return tree{m.Dev, rebase(dir, m.Point, m.Root)}, true
+}
+
+// rebase replaces the prefix from of path by to.
+func rebase(path, from, to string) string {
+	rest := path
+	if from != "/" {
+		rest = path[len(from):]
+	}
+	switch {
+	case rest == "" || rest == "/":
+		return to
+	case to == "/":
+		return rest
+	}
+	return to + rest
+}

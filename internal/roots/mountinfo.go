@@ -1,0 +1,118 @@
+package roots
+
+import (
+	"fmt"
+	"strings"
+
+	"sandboxd/internal/host"
+)
+
+// Mount is one line of /proc/PID/mountinfo; see proc_pid_mountinfo(5).
+type Mount struct {
+	ID, Parent uint64
+	Dev        string // major:minor
+	Root       string // directory of the file system that forms the root of this mount
+	Point      string // where it is mounted, as the process sees it
+	FSType     string
+}
+
+// ParseMountinfo reads a whole mountinfo file. An unreadable line is an error: to
+// leave out a mount would be to misjudge what lies under it.
+func ParseMountinfo(data []byte) ([]Mount, error) {
+	var out []Mount
+	for n, line := range strings.Split(string(data), "\n") {
+		if line == "" {
+			continue
+		}
+		m, ok := parseMount(line)
+		if !ok {
+			return nil, fmt.Errorf("cannot read line %d of mountinfo: it has an unknown form", n+1)
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+func parseMount(line string) (Mount, bool) {
+	fields := strings.Split(line, " ")
+	sep := -1
+	for i := 6; i < len(fields); i++ {
+		if fields[i] == "-" {
+			sep = i
+			break
+		}
+	}
+	if sep < 0 || sep+1 >= len(fields) {
+		return Mount{}, false
+	}
+	id, ok1 := number(fields[0])
+	parent, ok2 := number(fields[1])
+	root, ok3 := unescape(fields[3])
+	point, ok4 := unescape(fields[4])
+	fstype, ok5 := unescape(fields[sep+1])
+	ok := ok1 && ok2 && ok3 && ok4 && ok5 && strings.HasPrefix(point, "/") && fields[2] != ""
+	return Mount{ID: id, Parent: parent, Dev: fields[2], Root: root, Point: point, FSType: fstype}, ok
+}
+
+func number(s string) (uint64, bool) {
+	if s == "" || len(s) > 18 {
+		return 0, false
+	}
+	var n uint64
+	for _, c := range []byte(s) {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + uint64(c-'0')
+	}
+	return n, true
+}
+
+// unescape undoes the kernel's mangling: a space, tab, newline, backslash and '#'
+// stand as a backslash and three octal digits.
+func unescape(s string) (string, bool) {
+	if !strings.Contains(s, `\`) {
+		return s, true
+	}
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' {
+			out = append(out, s[i])
+			continue
+		}
+		if i+3 >= len(s) {
+			return "", false
+		}
+		n := 0
+		for _, c := range []byte(s[i+1 : i+4]) {
+			if c < '0' || c > '7' {
+				return "", false
+			}
+			n = n*8 + int(c-'0')
+		}
+		if n > 0xff {
+			return "", false
+		}
+		out = append(out, byte(n))
+		i += 3
+	}
+	return string(out), true
+}
+
+// mountAt finds the mount that the directory dir lies on: by its id where the
+// kernel gave one, else the last one of the longest mount point.
+func mountAt(mounts []Mount, dir string, id uint64) (Mount, bool) {
+	best, found := Mount{}, false
+	for _, m := range mounts {
+		if !host.Beneath(dir, m.Point) {
+			continue
+		}
+		if id != 0 && m.ID == id {
+			return m, true
+		}
+		if !found || len(m.Point) >= len(best.Point) {
+			best, found = m, true
+		}
+	}
+	return best, found
+}
