@@ -33,6 +33,7 @@ type Node struct {
 	Rdev   uint64
 	Mode   uint32 // permission bits with setuid, setgid and sticky
 	UID    uint32
+	GID    uint32
 }
 
 // Layout maps physical paths to nodes: every component that a walk of the
@@ -90,4 +91,8 @@ type Facts struct {
 	LandlockReason    string // why 0
 	Seccomp           bool
 	AllowNestedUserns bool
+
+	Cwd          string // cwd of the execution, "" if none is planned for: links on its way are reproduced
+	ScratchDir   string // darwin: the private directory that stands for scratch "tmpfs"
+	DeveloperDir string // darwin: the selected developer directory, "" if none
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -8,6 +9,12 @@ import (
 // MaxHops bounds the symbolic links of one resolution; path_resolution(7) gives
 // the kernel's bound, which is the same.
 const MaxHops = 40
+
+// Errors of a resolution, for errors.Is. They are the kernel's ELOOP and ENOTDIR.
+var (
+	ErrLoop   = errors.New("a loop of symbolic links")
+	ErrNotDir = errors.New("not a directory")
+)
 
 // walk is the state of one resolution.
 type walk struct {
@@ -66,7 +73,7 @@ func (w *walk) step(name string) {
 	case Dir:
 	default:
 		if len(w.todo) > 0 {
-			w.res.Err = fmt.Errorf("%q is not a directory", next)
+			w.res.Err = fmt.Errorf("%q: %w", next, ErrNotDir)
 		}
 	}
 	w.at, w.res.Node = next, node
@@ -88,7 +95,7 @@ func (w *walk) follow(at string, node Node) {
 	w.res.Links = append(w.res.Links, LinkHop{Path: at, Target: node.Target})
 	w.hops++
 	if w.hops > MaxHops {
-		w.res.Err = fmt.Errorf("more than %d symbolic links, the last one %q: a loop", MaxHops, at)
+		w.res.Err = fmt.Errorf("%q: %w (more than %d)", at, ErrLoop, MaxHops)
 		return
 	}
 	if node.Target == "" {
