@@ -1,0 +1,91 @@
+package protocol
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+const (
+	firstRead = 64 << 10 // bytes allocated before any of a frame has come
+	keepSize  = 1 << 20  // a larger buffer is let go once frames are small again
+)
+
+// Reader reads frames from a stream. It is not safe for concurrent use.
+type Reader struct {
+	src    io.Reader
+	buf    []byte
+	prefix [prefixSize]byte
+	err    error
+}
+
+// NewReader reads from src, which need not be buffered: two reads per small frame.
+func NewReader(src io.Reader) *Reader { return &Reader{src: src} }
+
+// Next reads one frame. ExecStdin.Data and ExecOut.Data are valid only until the
+// next call; the rest of the frame may be kept.
+//
+// The error is io.EOF when the stream ended between two frames, a *DecodeError when
+// the peer sent something wrong, else the stream's error. All but a *DecodeError
+// that is not fatal are sticky: every later call gives the same. A frame that the
+// end of the stream cuts short is fatal and unwraps to io.ErrUnexpectedEOF.
+func (r *Reader) Next() (Frame, error) {
+	if r.err != nil {
+		return Frame{}, r.err
+	}
+	b, err := r.read()
+	if err != nil {
+		r.err = err
+		return Frame{}, err
+	}
+	f, err := DecodeFrame(b)
+	if bad, ok := err.(*DecodeError); ok && bad.Fatal {
+		r.err = err
+	}
+	return f, err
+}
+
+// read gives the bytes of the next frame's map.
+func (r *Reader) read() ([]byte, error) {
+	if _, err := io.ReadFull(r.src, r.prefix[:]); err != nil {
+		if err == io.EOF {
+			return nil, io.EOF
+		}
+		return nil, streamError(err)
+	}
+	n := binary.BigEndian.Uint32(r.prefix[:])
+	if n > MaxFrame {
+		return nil, &DecodeError{Fatal: true, Msg: fmt.Sprintf("found a length of %d bytes, expected at most %d", n, MaxFrame)}
+	}
+	return r.fill(int(n))
+}
+
+// fill reads n bytes. The buffer doubles only as bytes arrive: a claimed length
+// costs its sender as much as it costs us.
+func (r *Reader) fill(n int) ([]byte, error) {
+	if r.buf == nil || cap(r.buf) > keepSize && n <= firstRead {
+		r.buf = make([]byte, firstRead)
+	}
+	for have := 0; have < n; {
+		if have == len(r.buf) {
+			grown := make([]byte, min(n, 2*have))
+			copy(grown, r.buf)
+			r.buf = grown
+		}
+		end := min(n, len(r.buf))
+		if _, err := io.ReadFull(r.src, r.buf[have:end]); err != nil {
+			return nil, streamError(err)
+		}
+		have = end
+	}
+	return r.buf[:n], nil
+}
+
+// streamError is for an error inside a frame, where the end of the stream is one.
+func streamError(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return &DecodeError{Fatal: true, Msg: "the stream ended inside a frame", cause: io.ErrUnexpectedEOF}
+	}
+	return fmt.Errorf("cannot read frame: %w", err)
+}
