@@ -1,0 +1,55 @@
+package spec
+
+import "sandboxd/internal/mpack"
+
+// Append writes s as one canonical map.
+func (s Spec) Append(dst []byte) []byte {
+	dst = mpack.AppendMap(dst, 12)
+	dst = appendList(dst, "argv", s.Argv, appendBin)
+	dst = appendList(dst, "env", s.Env, appendBin)
+	dst = appendList(dst, "path", s.Path, appendBin)
+	dst = appendOctets(dst, "cwd", s.Cwd)
+	dst = appendTruth(dst, "jailed", s.Jailed)
+	dst = appendList(dst, "namespaces", s.Namespaces, appendNamespace)
+	dst = appendList(dst, "checks", s.Checks, appendCheck)
+	dst = appendLandlock(mpack.AppendStr(dst, "landlock"), s.Landlock)
+	dst = appendSeccomp(mpack.AppendStr(dst, "seccomp"), s.Seccomp)
+	dst = appendNumber(dst, "fsize_bytes", s.FsizeBytes)
+	dst = appendNumber(dst, "cpu_s", s.CPUSeconds)
+	return appendList(dst, "require", s.Require, mpack.AppendStr)
+}
+
+func appendNamespace(dst []byte, n Namespace) []byte {
+	dst = appendText(mpack.AppendMap(dst, 2), "name", n.Name)
+	return appendNumber(dst, "ino", n.Ino)
+}
+
+func appendCheck(dst []byte, c Check) []byte {
+	dst = appendOctets(mpack.AppendMap(dst, 6), "path", c.Path)
+	dst = appendText(dst, "what", c.What)
+	dst = appendNumber(dst, "dev", c.ID.Dev)
+	dst = appendNumber(dst, "ino", c.ID.Ino)
+	dst = appendNumber(dst, "rdev", c.Rdev)
+	return appendText(dst, "list", c.List)
+}
+
+func appendLandlock(dst []byte, l Landlock) []byte {
+	dst = appendTruth(mpack.AppendMap(dst, 7), "enabled", l.Enabled)
+	dst = appendText(dst, "reason", l.Reason)
+	dst = appendList(dst, "rules", l.Rules, appendRule)
+	dst = appendTruth(dst, "deny_net", l.DenyNet)
+	dst = appendTruth(dst, "scope", l.Scope)
+	dst = appendTruth(dst, "nested_userns", l.NestedUserns)
+	return appendTruth(dst, "name_lacking", l.NameLacking)
+}
+
+func appendRule(dst []byte, rule Rule) []byte {
+	dst = appendOctets(mpack.AppendMap(dst, 3), "path", rule.Path)
+	dst = appendNumber(dst, "access", uint64(rule.Access))
+	return appendTruth(dst, "optional", rule.Optional)
+}
+
+func appendSeccomp(dst []byte, s Seccomp) []byte {
+	dst = appendTruth(mpack.AppendMap(dst, 2), "deny_net", s.DenyNet)
+	return appendTruth(dst, "deny_trace", s.DenyTrace)
+}
