@@ -1,0 +1,38 @@
+# Run `make` for the list of targets.
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+GO ?= go
+export CGO_ENABLED ?= 0
+
+FUZZTIME ?= 10s
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## set up, build, run a command in the jail and print what was enforced
+	@scripts/setup run
+	@$(MAKE) --no-print-directory build
+	@scripts/demo
+
+build: ## build ./sandboxd (static, for this machine)
+	$(GO) build -trimpath -o sandboxd ./cmd/sandboxd
+
+test: ## set up, check, and run every test (with the race detector)
+	@scripts/setup test
+	@$(MAKE) --no-print-directory check
+	@scripts/test
+
+check: ## formatting, vet for every platform, lint, import graph
+	@scripts/check
+
+quick: ## vet and test without set-up, race detector or other platforms
+	$(GO) vet ./...
+	$(GO) test ./...
+
+fuzz: ## every fuzz target for FUZZTIME (default 10s) each
+	@scripts/fuzz $(FUZZTIME)
+
+clean: ## remove what the other targets built
+	rm -rf sandboxd bin .cache
+
+.PHONY: help run build test check quick fuzz clean

@@ -1,0 +1,249 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"sandboxd/protocol"
+)
+
+// Helper is one running sandboxd.
+type Helper struct {
+	opts     Options
+	link     *link
+	features []string
+	peer     string
+
+	control chan outgoing // everything but stdin: written first
+	stdin   chan outgoing
+	hello   chan protocol.Hello
+	stop    chan struct{} // closed: nothing is written any more
+	done    chan struct{} // closed: the process has ended, all is settled
+	stopped sync.Once
+	wg      sync.WaitGroup
+
+	mu      sync.Mutex
+	next    uint64
+	execs   map[uint64]*Execution
+	beats   map[uint64]chan struct{}
+	closing bool
+	killed  bool
+	chanErr error // why the channel failed
+	exitErr error // set before done is closed
+}
+
+// outgoing is one encoded frame; written (if any) gets a value after the write.
+type outgoing struct {
+	frame   []byte
+	written chan<- struct{}
+}
+
+// Start starts a helper, waits for its hello and answers it. ctx bounds the start
+// only; the helper lives until Shutdown or Close. A helper that ends before its
+// hello gives an *ExitError with what it said.
+func Start(ctx context.Context, o Options) (*Helper, error) {
+	if o.Path == "" || o.Policy == nil {
+		return nil, errors.New("cannot start helper: Options.Path and Options.Policy are required")
+	}
+	o = o.withDefaults()
+	l, err := spawn(o)
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, o, l)
+}
+
+// open speaks the hello over a link and takes it over.
+func open(ctx context.Context, o Options, l *link) (*Helper, error) {
+	h := &Helper{
+		opts: o, link: l,
+		control: make(chan outgoing), stdin: make(chan outgoing),
+		hello: make(chan protocol.Hello, 1),
+		stop:  make(chan struct{}), done: make(chan struct{}),
+		execs: map[uint64]*Execution{}, beats: map[uint64]chan struct{}{},
+	}
+	h.wg.Go(h.writeLoop)
+	h.wg.Go(h.readLoop)
+	ctx, cancel := context.WithTimeout(ctx, o.StartTimeout)
+	defer cancel()
+	if err := h.greet(ctx); err != nil {
+		h.end(2 * time.Second)
+		return nil, fmt.Errorf("cannot start helper %q: %w", o.Path, err)
+	}
+	return h, nil
+}
+
+func (h *Helper) greet(ctx context.Context) error {
+	var hello protocol.Hello
+	select {
+	case hello = <-h.hello:
+	case <-h.done:
+		return h.lost()
+	case <-ctx.Done():
+		return fmt.Errorf("no hello from it: %w", context.Cause(ctx))
+	}
+	if hello.Proto != protocol.ExecVersion {
+		return fmt.Errorf("%w: it speaks exec protocol %d, this client %d; use a matching version of both",
+			ErrProtoMismatch, hello.Proto, protocol.ExecVersion)
+	}
+	h.features, h.peer = hello.Features, hello.Peer
+	return h.send(ctx, h.newID(), protocol.Hello{Proto: protocol.ExecVersion, Peer: h.opts.Peer})
+}
+
+// Features are those of the helper's hello: what this host offers.
+func (h *Helper) Features() []string { return slices.Clone(h.features) }
+
+// Has reports whether the hello named the feature.
+func (h *Helper) Has(feature string) bool { return slices.Contains(h.features, feature) }
+
+// Peer is how the helper's hello names it.
+func (h *Helper) Peer() string { return h.peer }
+
+// Heartbeat asks for a sign of life and waits for it.
+func (h *Helper) Heartbeat(ctx context.Context) error {
+	id, beat := h.newID(), make(chan struct{})
+	h.mu.Lock()
+	h.beats[id] = beat
+	h.mu.Unlock()
+	defer func() {
+		h.mu.Lock()
+		delete(h.beats, id)
+		h.mu.Unlock()
+	}()
+	if err := h.send(ctx, id, protocol.Heartbeat{}); err != nil {
+		return err
+	}
+	select {
+	case <-beat:
+		return nil
+	case <-h.done:
+		return h.lost()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Shutdown asks for an orderly end and waits for it. nil is the proof of one: the
+// helper's exit status was 0. A running command is stopped. When ctx ends first the
+// helper is left as it is; call Close.
+func (h *Helper) Shutdown(ctx context.Context) error {
+	h.refuseNew()
+	if err := h.send(ctx, h.newID(), protocol.Shutdown{}); err != nil && !errors.Is(err, ErrClosed) {
+		return err
+	}
+	select {
+	case <-h.done:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	h.wg.Wait()
+	return h.exitErr
+}
+
+// Close ends the helper whatever it is doing: its input is closed, which asks for
+// an orderly end, and after Options.Patience it is killed. It returns nil only if
+// the helper's exit status was 0. It may be called again.
+func (h *Helper) Close() error {
+	h.refuseNew()
+	h.end(h.opts.Patience)
+	return h.exitErr
+}
+
+// Kill kills the helper at once. The jail of a running command dies with it.
+func (h *Helper) Kill() error {
+	h.refuseNew()
+	h.kill()
+	h.end(h.opts.Patience)
+	return h.exitErr
+}
+
+func (h *Helper) kill() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	select {
+	case <-h.done:
+	default:
+		h.killed = true
+		h.link.proc.Kill()
+	}
+}
+
+func (h *Helper) end(patience time.Duration) {
+	h.hangUp()
+	if !h.ended(patience) {
+		h.kill()
+		if !h.ended(2 * time.Second) {
+			h.link.out.Close() // something else holds the pipe
+		}
+	}
+	h.wg.Wait()
+}
+
+func (h *Helper) ended(within time.Duration) bool {
+	t := time.NewTimer(within)
+	defer t.Stop()
+	select {
+	case <-h.done:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+// hangUp stops the writing and closes the helper's input, which unblocks a write.
+func (h *Helper) hangUp() {
+	h.stopped.Do(func() {
+		close(h.stop)
+		h.link.in.Close()
+	})
+}
+
+func (h *Helper) refuseNew() {
+	h.mu.Lock()
+	h.closing = true
+	h.mu.Unlock()
+}
+
+func (h *Helper) newID() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.next++
+	return h.next
+}
+
+// lost says why nothing more comes from the helper; call it after done.
+func (h *Helper) lost() error {
+	<-h.done
+	switch {
+	case h.chanErr != nil:
+		return h.chanErr
+	case h.exitErr != nil:
+		return h.exitErr
+	}
+	return ErrClosed
+}
+
+// settle is the end of the read loop: the process is waited for, and whoever still
+// waits for an answer is told.
+func (h *Helper) settle() {
+	err := h.link.proc.Wait()
+	h.hangUp()
+	h.link.out.Close()
+	h.mu.Lock()
+	if h.killed && err != nil {
+		err = fmt.Errorf("%w (%w)", ErrKilled, err)
+	}
+	h.exitErr, h.closing = err, true
+	open := slices.Collect(maps.Values(h.execs))
+	clear(h.execs)
+	h.mu.Unlock()
+	close(h.done)
+	for _, e := range open {
+		e.finish(nil, fmt.Errorf("the execution has no end: %w", h.lost()))
+	}
+}

@@ -1,0 +1,7 @@
+//go:build unix
+
+package broker
+
+import "syscall"
+
+func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
