@@ -1,0 +1,59 @@
+package jail
+
+import (
+	"fmt"
+	"os"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/host"
+	"sandboxd/internal/host/probe"
+	"sandboxd/internal/roots"
+	"sandboxd/internal/stage2/spec"
+)
+
+// Host is the machine and the helper on it: what stays the same between
+// executions.
+type Host struct {
+	Config
+	Facts host.Facts // without a layout: each execution surveys its own
+	Self  *os.File   // the helper's own image, what stage 2 is executed from
+
+	path       string      // the helper's inherited PATH
+	namespaces []spec.Namespace
+	memory     roots.Memory
+	noExitInfo atomic.Bool // this kernel's pidfds do not tell exit statuses
+}
+
+// namespaceKinds are those that bubblewrap makes anew, by their names below
+// /proc/self/ns; net only without network access.
+var namespaceKinds = []string{"mnt", "pid", "user", "ipc", "uts", "cgroup", "net"}
+
+// NewHost probes the machine and makes the helper a child subreaper, so that a
+// namespace's init does not stay behind as a zombie of pid 1.
+func NewHost(c Config) (*Host, error) {
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the helper's own image: %w; is /proc mounted?", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("cannot become a child subreaper: %w", err)
+	}
+	facts, err := probe.Facts(probe.Options{Bwrap: c.Bwrap, AllowNestedUserns: c.AllowNestedUserns})
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{Config: c, Facts: facts, Self: self, path: os.Getenv("PATH")}
+	for _, kind := range namespaceKinds {
+		var st unix.Stat_t
+		if err := unix.Stat("/proc/self/ns/"+kind, &st); err != nil {
+			return nil, fmt.Errorf("cannot look at the helper's %s namespace: %w", kind, err)
+		}
+		h.namespaces = append(h.namespaces, spec.Namespace{Name: kind, Ino: st.Ino})
+	}
+	return h, nil
+}
+
+// Unenforced says why nothing at all could be enforced here, or "".
+func (h *Host) Unenforced() string { return unenforced(h.Facts) }

@@ -1,0 +1,141 @@
+package jail
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/plan"
+	"sandboxd/internal/report"
+	"sandboxd/protocol"
+)
+
+// Start begins one execution and returns at once.
+func (h *Host) Start(req Request, sink Sink) *Run {
+	r := newRun(req, sink)
+	go r.main(h)
+	return r
+}
+
+// main is the whole life of one execution. Its thread is the parent of the
+// scaffolding, whose parent-death signal follows that thread.
+func (r *Run) main(h *Host) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer close(r.released)
+	if t := r.deadline(); t != nil {
+		defer t.Stop()
+	}
+	j, err := h.prepare(r.req)
+	if err != nil {
+		r.finish(nil, asError(err, refused))
+		return
+	}
+	defer func() { r.leftover = errors.Join(r.leftover, j.release()) }()
+	if r.stopReason() != NotStopped {
+		r.finish(r.exitOf(j, nil, nil, r.neverStarted()), nil)
+		return
+	}
+	p, err := h.spawn(j)
+	if err != nil {
+		r.finish(nil, asError(err, spawnFailed))
+		return
+	}
+	s := newSupervision(r, h, p)
+	r.supervise(s, j)
+	if !s.gather() {
+		r.leftover = fmt.Errorf("a process of the execution could not be ended")
+	}
+}
+
+func asError(err error, kind func(string, ...any) *Error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	var ref *plan.Refusal
+	if errors.As(err, &ref) {
+		return refused("%s", ref.Error())
+	}
+	return kind("%s", err.Error())
+}
+
+// supervise runs from the spawned scaffolding to the result.
+func (r *Run) supervise(s *supervision, j *job) {
+	p := s.p
+	limit := r.req.Policy.Limits.OutputBytes
+	out := newPump(protocol.Stdout, p.stdout, r.sink, limit)
+	errs := newPump(protocol.Stderr, p.stderr, r.sink, limit)
+	text := collect(p.messages)
+	fed := make(chan struct{})
+	go out.run()
+	go errs.run()
+	go s.listen()
+	go func() { defer close(fed); r.stdin.pump(p.stdin) }()
+
+	s.watch()
+	e := ended{report: s.report}
+	if s.fail == nil && !s.stuck {
+		e.code, e.signal = s.status()
+	} else {
+		s.killAll()
+	}
+	s.tearDown()
+	r.stdin.close()
+	_ = p.stdin.Close()
+	out.finish()
+	errs.finish()
+	<-out.done
+	<-errs.done
+	<-fed
+	if s.fail != nil {
+		s.awaitScaffolding(KillBound)
+		if s.cause != nil {
+			s.fail = s.silence(s.cause, text.line())
+		}
+		if s.stopped != NotStopped || (s.cause != nil && r.stopReason() != NotStopped) {
+			e = r.neverStarted() // the ladder's KILL met a jail that was not ready
+			r.finish(r.exitOf(j, out, errs, e), nil)
+			return
+		}
+		r.finish(nil, s.fail)
+		return
+	}
+	e.stopped = s.stopped
+	if s.stuck {
+		e.code, e.signal = 128+int(unix.SIGKILL), int(unix.SIGKILL)
+		e.found = append(e.found, plan.Skip{Tag: "stage2", Reason: "a process of the command did not die after SIGKILL"})
+	}
+	r.finish(r.exitOf(j, out, errs, e), nil)
+}
+
+// finish sets the result and frees the helper for the next execution.
+func (r *Run) finish(x *protocol.ExecExit, err *Error) {
+	r.stdin.close()
+	r.exit, r.err = x, err
+	close(r.done)
+}
+
+// neverStarted is the end of a command that was stopped before it could run.
+func (r *Run) neverStarted() ended {
+	return ended{code: 128 + int(unix.SIGTERM), signal: int(unix.SIGTERM), stopped: r.stopReason()}
+}
+
+// exitOf puts the terminal frame together.
+func (r *Run) exitOf(j *job, out, errs *pump, e ended) *protocol.ExecExit {
+	o := j.outcome(e)
+	x := &protocol.ExecExit{
+		Code: e.code, Signal: e.signal,
+		Enforcement: report.Entries(o), Degraded: !o.Jailed,
+		WallMS:    r.wall(),
+		TimedOut:  e.stopped == Deadline,
+		Cancelled: e.stopped == Deadline || e.stopped == Cancelled,
+	}
+	if out != nil {
+		x.StdoutBytes, x.StdoutTruncated = out.sent, out.truncated
+		x.StderrBytes, x.StderrTruncated = errs.sent, errs.truncated
+	}
+	return x
+}

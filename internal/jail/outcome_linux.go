@@ -1,0 +1,88 @@
+package jail
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/stage2/spec"
+)
+
+// maxMessages bounds what is kept of the scaffolding's own messages, in bytes.
+const maxMessages = 4 << 10
+
+// messages collects what bubblewrap printed. It reads to the end, so that a full
+// pipe never holds the scaffolding up.
+type messages struct {
+	text []byte
+	done chan struct{}
+}
+
+func collect(r io.ReadCloser) *messages {
+	m := &messages{done: make(chan struct{})}
+	go func() {
+		defer close(m.done)
+		defer r.Close()
+		m.text, _ = io.ReadAll(io.LimitReader(r, maxMessages))
+		_, _ = io.Copy(io.Discard, r)
+	}()
+	return m
+}
+
+// line is the text as one printable line.
+func (m *messages) line() string {
+	<-m.done
+	clean := strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == '\uFFFD' {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(string(m.text), " "))
+	return strings.Join(strings.Fields(clean), " ")
+}
+
+// failure puts a step that failed inside the jail into the caller's words.
+func (s *supervision) failure(f *spec.Failure) *Error {
+	msg := f.Msg
+	if f.Errno != 0 && !strings.Contains(msg, errnoName(f.Errno)) {
+		msg = fmt.Sprintf("%s (%s)", msg, errnoName(f.Errno))
+	}
+	switch f.Step {
+	case "exec", "lookup":
+		return spawnFailed("exec: %s", msg)
+	case "require":
+		return refused("%s", msg)
+	case "namespaces":
+		return spawnFailed("bwrap: %s; this bubblewrap (%s) made no jail", msg, s.host.Facts.Bwrap.Path)
+	}
+	return spawnFailed("stage2: %s: %s", f.Step, msg)
+}
+
+func errnoName(e uint64) string {
+	if n := unix.ErrnoName(syscall.Errno(e)); n != "" {
+		return n
+	}
+	return fmt.Sprintf("errno %d", e)
+}
+
+// silence explains an end of fd 4 without a report, once everything is reaped.
+func (s *supervision) silence(cause error, text string) *Error {
+	if cause != errEndOfReport {
+		return spawnFailed("stage2: cannot read its report: %v", cause)
+	}
+	how := "ended"
+	if s.state != nil {
+		how = s.state.String()
+	}
+	who := "stage2"
+	if s.p.jailed {
+		who = "bwrap"
+	}
+	if text != "" {
+		how += ": " + text
+	}
+	return spawnFailed("%s: the jail ended before the command could start (%s); run sandboxd --self-test to see what this host lacks", who, how)
+}

@@ -1,0 +1,93 @@
+package jail
+
+import (
+	"os"
+	"time"
+
+	"sandboxd/protocol"
+)
+
+// Chunk is the largest piece of output in one frame, in bytes.
+const Chunk = 64 << 10
+
+// pump copies one output stream to the sink, up to a cap, and goes on reading
+// after it: stopping would turn a limit into a deadlock.
+type pump struct {
+	stream    protocol.Stream
+	src       *os.File
+	sink      Sink
+	cap       uint64 // 0: none
+	sent      uint64
+	truncated bool
+	lost      bool // the sink failed
+	done      chan struct{}
+}
+
+func newPump(s protocol.Stream, src *os.File, sink Sink, limit uint64) *pump {
+	return &pump{stream: s, src: src, sink: sink, cap: limit,
+		done: make(chan struct{})}
+}
+
+func (p *pump) run() {
+	defer close(p.done)
+	defer p.src.Close()
+	buf := make([]byte, Chunk)
+	for {
+		n, err := p.src.Read(buf)
+		if n > 0 {
+			p.pass(buf[:n])
+		}
+		if err == nil {
+			continue
+		}
+		if os.IsTimeout(err) && p.drain(buf) {
+			p.truncated = true
+		}
+		return
+	}
+}
+
+// drain reads the tail after the command's end. It says whether it gave up with
+// a writer still there. Time spent in the sink does not count.
+func (p *pump) drain(buf []byte) bool {
+	budget := DrainBound
+	tail := pipeBytes(p.src)
+	for budget > 0 {
+		began := time.Now()
+		_ = p.src.SetReadDeadline(began.Add(budget))
+		n, err := p.src.Read(buf)
+		budget -= time.Since(began)
+		if n > 0 {
+			if tail -= n; tail < 0 {
+				// Beyond what the pipe held at the end: a survivor is
+				// writing. It gets no more than the quiet bound.
+				budget -= DrainBound / 16
+			}
+			p.pass(buf[:n])
+		}
+		if err != nil {
+			return os.IsTimeout(err)
+		}
+	}
+	return true
+}
+
+// finish tells the pump that the command has ended: what is in the pipe is read,
+// but nobody waits for a survivor that keeps it open.
+func (p *pump) finish() { _ = p.src.SetReadDeadline(time.Unix(1, 0)) }
+
+func (p *pump) pass(b []byte) {
+	if p.truncated || p.lost {
+		return
+	}
+	cut := false
+	if p.cap > 0 && p.sent+uint64(len(b)) > p.cap {
+		b, cut = b[:p.cap-p.sent], true
+	}
+	p.sent += uint64(len(b))
+	p.truncated = cut
+	if p.sink.Output(p.stream, b, p.sent, cut) != nil {
+		p.lost = true
+		p.sent -= uint64(len(b))
+	}
+}

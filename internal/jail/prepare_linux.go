@@ -1,0 +1,296 @@
+package jail
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"sandboxd/internal/bwrap"
+	"sandboxd/internal/env"
+	"sandboxd/internal/host"
+	"sandboxd/internal/landlock"
+	"sandboxd/internal/plan"
+	"sandboxd/internal/report"
+	"sandboxd/internal/roots"
+	"sandboxd/internal/stage2/spec"
+	"sandboxd/protocol"
+)
+
+// job is one execution between its policy and its processes.
+type job struct {
+	host    *Host
+	req     Request
+	facts   host.Facts
+	reached *roots.Reached
+	plan    plan.Plan
+	audit   plan.Audit
+	places  *roots.Placeholders
+	bwrap   *bwrap.Command // nil: degraded
+	spec    spec.Spec
+}
+
+// prepare turns a request into everything that spawning needs, or refuses.
+// Nothing runs, and nothing is left on the host when it fails.
+func (h *Host) prepare(req Request) (*job, error) {
+	j := &job{host: h, req: req, facts: h.Facts}
+	if err := j.build(); err != nil {
+		return nil, errors.Join(err, j.release())
+	}
+	return j, nil
+}
+
+func (j *job) build() error {
+	if err := j.survey(); err != nil {
+		return err
+	}
+	var err error
+	if j.plan, err = plan.Build(j.req.Policy, j.facts); err != nil {
+		return err
+	}
+	j.audit = plan.AuditOf(j.plan, j.req.Policy)
+	cwd, err := j.plan.CheckCwd(j.req.Cwd, j.facts)
+	if err != nil {
+		return err
+	}
+	e := env.Build(j.environment())
+	j.spec = spec.Spec{Argv: j.req.Argv, Env: e.Env, Path: e.Path, Cwd: cwd,
+		FsizeBytes: j.req.Policy.Limits.FsizeBytes, CPUSeconds: j.req.Policy.Limits.CPUSeconds}
+	if j.jailed() {
+		if err := j.render(); err != nil {
+			return err
+		}
+	}
+	j.restrict()
+	return j.demand()
+}
+
+// jailed says whether bubblewrap is used. Only an established absence means
+// degraded: where the probe is unsure, bubblewrap is tried and may fail.
+func (j *job) jailed() bool { return j.facts.Bwrap.State != host.Absent }
+
+// survey reaches every path that planning looks at and keeps its descriptors.
+func (j *job) survey() error {
+	p := j.req.Policy
+	j.facts.Cwd = j.req.Cwd
+	paths := plan.Paths(p, j.facts)
+	paths = append(paths, env.Dirs(j.req.Env, j.host.path)...)
+	reached, err := roots.Survey(paths, roots.Writability{
+		Paths: writablePaths(p), Shared: roots.SharedDirs(j.host.Mutable),
+		Memory: &j.host.memory, Label: label(p),
+	})
+	if err != nil {
+		return err
+	}
+	j.reached = reached
+	j.facts.Layout = reached.Layout()
+	j.host.memory.Add(reached)
+	return nil
+}
+
+// writablePaths is what the policy itself lets its command write.
+func writablePaths(p protocol.Policy) []string {
+	out := slices.Clone(p.WritableRoots)
+	for _, m := range p.Mounts {
+		if m.Access == protocol.ReadWrite {
+			out = append(out, m.Path)
+		}
+	}
+	if p.Scratch != protocol.ScratchTmpfs {
+		out = append(out, p.Scratch)
+	}
+	return out
+}
+
+// label names the policy list that a path stands in.
+func label(p protocol.Policy) func(string) string {
+	return func(path string) string {
+		for _, l := range []struct {
+			name  string
+			paths []string
+		}{{"writable_roots", p.WritableRoots}, {"readable_roots", p.ReadableRoots}, {"protected", p.Protected}} {
+			if i := slices.Index(l.paths, path); i >= 0 {
+				return fmt.Sprintf("%s[%d]", l.name, i)
+			}
+		}
+		for i, m := range p.Mounts {
+			if m.Path == path {
+				return fmt.Sprintf("mounts[%d].path", i)
+			}
+		}
+		if path == p.Scratch {
+			return "scratch"
+		}
+		return ""
+	}
+}
+
+func (j *job) environment() env.Input {
+	in := env.Input{
+		Allow: j.req.Policy.EnvAllow, Request: j.req.Env, HelperPath: j.host.path,
+		Layout: j.facts.Layout, Scratch: j.plan.Scratch,
+	}
+	for _, op := range j.plan.Ops {
+		switch op.Class {
+		case plan.Writable, plan.MountRW, plan.ScratchPath:
+			in.Writable = append(in.Writable, op.Path)
+		case plan.ScratchTmpfs:
+			in.Writable, in.Tmpfs = append(in.Writable, op.Path), true
+		}
+	}
+	if j.jailed() {
+		in.View = j.plan.Access
+	} else {
+		in.Scratch, in.Tmpfs = degradedScratch(j.req.Policy), false
+	}
+	return in
+}
+
+// degradedScratch is the scratch of a host that cannot mount one.
+func degradedScratch(p protocol.Policy) string {
+	if p.Scratch == protocol.ScratchTmpfs {
+		return ""
+	}
+	return p.Scratch
+}
+
+// render makes the placeholders, then bubblewrap's arguments.
+func (j *job) render() error {
+	var err error
+	if j.places, err = roots.Place(j.plan.Ops, j.reached); err != nil {
+		return err
+	}
+	cmd, err := bwrap.Render(j.plan, bwrap.Options{
+		FirstFD: spec.FirstFD + 1, Flags: j.facts.Bwrap.Flags,
+		NetFull:      j.req.Policy.Network.Mode == protocol.NetFull,
+		NestedUserns: j.host.AllowNestedUserns,
+	})
+	if err != nil {
+		return err
+	}
+	j.bwrap = &cmd
+	j.spec.Jailed = true
+	for _, ns := range j.host.namespaces {
+		if ns.Name != "net" || j.req.Policy.Network.Mode != protocol.NetFull {
+			j.spec.Namespaces = append(j.spec.Namespaces, ns)
+		}
+	}
+	j.spec.Checks = checks(j.plan)
+	return nil
+}
+
+// restrict says what stage 2 stacks inside.
+func (j *job) restrict() {
+	p := j.req.Policy
+	j.spec.Landlock = landlock.Rules(j.plan, landlock.Options{
+		Policy: p, Jailed: j.jailed(), ABI: j.facts.LandlockABI, Reason: j.facts.LandlockReason,
+		NestedUserns: j.host.AllowNestedUserns, Exec: j.spec.Path,
+	})
+	j.spec.Seccomp = spec.Seccomp{
+		DenyNet:   p.Network.Mode != protocol.NetFull,
+		DenyTrace: j.facts.LandlockABI == 0,
+	}
+}
+
+// demand refuses, before anything runs, what --require-enforced cannot accept.
+func (j *job) demand() error {
+	if !j.host.RequireEnforced {
+		return nil
+	}
+	has := func(tag string) bool { return tag != protocol.TagLandlock || j.facts.LandlockABI > 0 }
+	required := protocol.Required(j.req.Policy, "linux", has)
+	known := report.Foreseen(j.outcome(ended{}))
+	if missing := protocol.Missing(required, known, j.host.AcceptSkip); len(missing) > 0 {
+		return refused("cannot enforce %s on this host, and --require-enforced demands it; --accept-skip TAG names what may be missing",
+			strings.Join(missing, ", "))
+	}
+	for _, tag := range required {
+		if !slices.Contains(j.host.AcceptSkip, tag) {
+			j.spec.Require = append(j.spec.Require, tag)
+		}
+	}
+	return nil
+}
+
+// outcome is what the report is made from.
+func (j *job) outcome(e ended) report.Outcome {
+	o := report.Outcome{
+		Policy: j.req.Policy, Platform: "linux", Jailed: j.bwrap != nil, NoJail: j.facts.Bwrap.Reason,
+		Report: e.report, Audit: j.audit, Extra: e.found,
+		Cgroup: report.Cgroup{Reason: "this version sets no cgroup up"},
+	}
+	if j.bwrap != nil {
+		o.Extra = append(o.Extra, j.bwrap.Skips...)
+	}
+	return o
+}
+
+// release takes what the execution put on the host away again.
+func (j *job) release() error {
+	var err error
+	if j.places != nil {
+		err = j.places.Release()
+	}
+	if j.reached != nil {
+		err = errors.Join(err, j.reached.Close())
+	}
+	return err
+}
+
+// inherit opens what bubblewrap's descriptors stand for, in their order.
+func (j *job) inherit() ([]*os.File, error) {
+	args, err := memfd("bwrap-args", nulTerminated(j.bwrap.Args))
+	if err != nil {
+		return nil, err
+	}
+	files := []*os.File{args}
+	for _, in := range j.bwrap.Inherit {
+		var f *os.File
+		if in.Kind == bwrap.Data {
+			f, err = memfd("mask", []byte(in.Content))
+		} else {
+			f, err = j.reached.Dup(in.Path)
+		}
+		if err != nil {
+			return files, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+func nulTerminated(args []string) []byte {
+	var b []byte
+	for _, a := range args {
+		b = append(append(b, a...), 0)
+	}
+	return b
+}
+
+// checks lists what stage 2 looks at from inside.
+func checks(p plan.Plan) []spec.Check {
+	var out []spec.Check
+	for _, op := range p.Ops {
+		c := spec.Check{Path: op.Path, ID: op.Node.ID, List: fmt.Sprintf("%s[%d]", op.Origin.List, op.Origin.Index)}
+		switch op.Class {
+		case plan.Writable, plan.Readable, plan.ScratchPath:
+			c.What = "root"
+		case plan.MountRO, plan.MountRW:
+			c.What = "mount"
+			if op.Node.Kind == host.CharDevice || op.Node.Kind == host.BlockDevice {
+				c.Rdev = op.Node.Rdev
+			}
+		case plan.Pin:
+			c.What = "pin"
+		case plan.MaskDir, plan.MaskFile:
+			if c.What = "mask"; op.Placeholder {
+				c.What = "placeholder"
+			}
+		default:
+			continue
+		}
+		out = append(out, c)
+	}
+	return out
+}

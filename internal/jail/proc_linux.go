@@ -1,0 +1,194 @@
+package jail
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// proc is one row of the process table (proc_pid_stat(5)).
+type proc struct {
+	pid, ppid int
+	state     byte
+	start     uint64 // clock ticks since boot: tells a reused pid
+}
+
+// procTable reads the process table. It is an interface so that a table with a
+// row missing, or a kernel without the children file, can be put in its place.
+type procTable interface {
+	// children lists a process's children; errNoChildrenFile where this
+	// kernel has no such file (CONFIG_PROC_CHILDREN).
+	children(pid int) ([]int, error)
+	all() ([]proc, error)
+	stat(pid int) (proc, error)
+}
+
+var errNoChildrenFile = errors.New("this kernel has no /proc/<pid>/task/<tid>/children")
+
+type realProc struct{}
+
+// children reads the file of every task, not only the leader's: a thread's
+// children stand in its own.
+func (realProc) children(pid int) ([]int, error) {
+	dir := "/proc/" + strconv.Itoa(pid) + "/task"
+	tasks, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []int
+	for _, t := range tasks {
+		b, err := os.ReadFile(dir + "/" + t.Name() + "/children")
+		if errors.Is(err, os.ErrNotExist) {
+			if _, serr := os.Stat(dir + "/" + t.Name() + "/stat"); serr == nil {
+				return nil, errNoChildrenFile
+			}
+			continue
+		}
+		for _, f := range strings.Fields(string(b)) {
+			if n, err := strconv.Atoi(f); err == nil {
+				out = append(out, n)
+			}
+		}
+	}
+	return out, nil
+}
+
+func (realProc) stat(pid int) (proc, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return proc{}, err
+	}
+	return parseStat(pid, b)
+}
+
+// parseStat reads past the command's name, which may hold anything.
+func parseStat(pid int, b []byte) (proc, error) {
+	i := bytes.LastIndexByte(b, ')')
+	if i < 0 {
+		return proc{}, errors.New("cannot parse /proc/<pid>/stat")
+	}
+	f := strings.Fields(string(b[i+1:]))
+	if len(f) < 20 {
+		return proc{}, errors.New("cannot parse /proc/<pid>/stat")
+	}
+	ppid, err1 := strconv.Atoi(f[1])
+	start, err2 := strconv.ParseUint(f[19], 10, 64)
+	if err := errors.Join(err1, err2); err != nil {
+		return proc{}, err
+	}
+	return proc{pid: pid, ppid: ppid, state: f[0][0], start: start}, nil
+}
+
+func (t realProc) all() ([]proc, error) {
+	d, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	var out []proc
+	for _, n := range names {
+		pid, err := strconv.Atoi(n)
+		if err != nil {
+			continue
+		}
+		if p, err := t.stat(pid); err == nil {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// descendants lists everything below root, root itself not included, by parent
+// links: never by process group (one setsid leaves it), nor by namespace (one
+// unshare fakes it).
+func descendants(t procTable, root int) ([]int, error) {
+	var out []int
+	seen := map[int]bool{root: true}
+	for queue := []int{root}; len(queue) > 0; {
+		kids, err := t.children(queue[0])
+		if errors.Is(err, errNoChildrenFile) {
+			return descendantsByParent(t, root)
+		}
+		queue = queue[1:]
+		for _, k := range kids {
+			if !seen[k] {
+				seen[k] = true
+				out, queue = append(out, k), append(queue, k)
+			}
+		}
+	}
+	return out, nil
+}
+
+func descendantsByParent(t procTable, root int) ([]int, error) {
+	rows, err := t.all()
+	if err != nil {
+		return nil, err
+	}
+	byParent := map[int][]int{}
+	for _, r := range rows {
+		byParent[r.ppid] = append(byParent[r.ppid], r.pid)
+	}
+	var out []int
+	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
+		out = append(out, byParent[queue[0]]...)
+		queue = append(queue, byParent[queue[0]]...)
+	}
+	return out, nil
+}
+
+// signalPid sends sig through a pidfd that is known to be of the process that
+// the table showed: the start time is compared after the pidfd was opened.
+func signalPid(t procTable, pid int, sig unix.Signal) error {
+	before, err := t.stat(pid)
+	if err != nil {
+		return err
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	after, err := t.stat(pid)
+	if err != nil || after.start != before.start {
+		return unix.ESRCH
+	}
+	return unix.PidfdSendSignal(fd, sig, nil, 0)
+}
+
+// exited asks a pidfd whether its process has ended.
+func exited(pidfd int) bool {
+	n, err := pollOnce(pidfd, unix.POLLIN, 0)
+	return err == nil && n&(unix.POLLIN|unix.POLLHUP) != 0
+}
+
+// pollOnce polls one descriptor; timeout in milliseconds, negative for none.
+func pollOnce(fd int, events int16, timeout int) (int16, error) {
+	for {
+		p := []unix.PollFd{{Fd: int32(fd), Events: events}}
+		_, err := unix.Poll(p, timeout)
+		if err == unix.EINTR {
+			continue
+		}
+		return p[0].Revents, err
+	}
+}
+
+// pipeBytes says how many bytes wait in a pipe.
+func pipeBytes(f *os.File) int {
+	c, err := f.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	n := 0
+	_ = c.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.FIONREAD) })
+	return n
+}

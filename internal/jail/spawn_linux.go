@@ -1,0 +1,197 @@
+package jail
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/stage2/spec"
+)
+
+// process is a spawned scaffolding: bubblewrap's supervisor, or in degraded mode
+// stage 2 itself.
+type process struct {
+	os     *os.Process
+	pid    int
+	jailed bool
+
+	stdin          *os.File
+	stdout, stderr *os.File
+	report         *os.File
+	messages       *os.File // what bubblewrap and an early stage 2 print
+
+	exit chan *os.ProcessState // buffered; the scaffolding was reaped
+
+	init      int // pid of the namespace's init, 0 unknown
+	initFD    int // its pidfd, -1
+	payload   int // pid, 0 unknown
+	payloadFD int // its pidfd, -1
+}
+
+// forks keeps the helper's own children apart from orphans that a subreaper
+// inherits: a fork and its registration are one step for whoever looks.
+var forks = struct {
+	sync.Mutex
+	known map[int]bool
+}{known: map[int]bool{}}
+
+// pipes holds both ends of what a child needs.
+type pipes struct {
+	child, ours []*os.File
+}
+
+func (p *pipes) closeChild() {
+	for _, f := range p.child {
+		f.Close()
+	}
+}
+
+func (p *pipes) closeAll() {
+	p.closeChild()
+	for _, f := range p.ours {
+		f.Close()
+	}
+}
+
+// pipe makes one pipe; ours is non-blocking (the runtime's poller), the child's
+// end is not.
+func (p *pipes) pipe(childReads bool) (child, ours *os.File, err error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot make a pipe: %w", err)
+	}
+	child, ours = w, r
+	if childReads {
+		child, ours = r, w
+	}
+	setBlocking(child)
+	p.child, p.ours = append(p.child, child), append(p.ours, ours)
+	return child, ours, nil
+}
+
+// setBlocking takes O_NONBLOCK off a descriptor that a command will see.
+func setBlocking(f *os.File) {
+	if c, err := f.SyscallConn(); err == nil {
+		_ = c.Control(func(fd uintptr) { _ = unix.SetNonblock(int(fd), false) })
+	}
+}
+
+// memfd makes a sealed in-memory file that holds b, read from its start.
+func memfd(name string, b []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a memfd for %s: %w", name, err)
+	}
+	f := os.NewFile(uintptr(fd), name)
+	if _, err = f.Write(b); err == nil {
+		_, err = f.Seek(0, 0)
+	}
+	if err == nil {
+		_, err = unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS,
+			unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_WRITE|unix.F_SEAL_SEAL)
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("cannot write the memfd for %s: %w", name, err)
+	}
+	return f, nil
+}
+
+// spawn starts the scaffolding. It must run on a goroutine that stays locked to
+// its thread until the child has gone: --die-with-parent and Pdeathsig follow
+// the thread that forked (prctl(2), PR_SET_PDEATHSIG).
+func (h *Host) spawn(j *job) (*process, error) {
+	var ps pipes
+	p := &process{jailed: j.bwrap != nil, exit: make(chan *os.ProcessState, 1), initFD: -1, payloadFD: -1}
+	files, err := h.childFiles(&ps, p, j)
+	if err != nil {
+		ps.closeAll()
+		return nil, err
+	}
+	image := fmt.Sprintf("/proc/self/fd/%d", spec.ImageFD)
+	path, argv := image, []string{"sandboxd", "--exec"}
+	// A session of its own: signals to the helper's group stay there. An
+	// empty environment: /proc/1/environ shows whatever bubblewrap had.
+	attr := &os.ProcAttr{Dir: "/", Env: []string{}, Files: files, Sys: &syscall.SysProcAttr{Setsid: true}}
+	if p.jailed {
+		path = h.Facts.Bwrap.Path
+		argv = []string{"bwrap", "--args", fmt.Sprint(spec.FirstFD), "--", image, "--exec"}
+	} else {
+		attr.Sys.Pdeathsig = syscall.SIGKILL
+	}
+	forks.Lock()
+	p.os, err = os.StartProcess(path, argv, attr)
+	if err == nil {
+		p.pid = p.os.Pid
+		forks.known[p.pid] = true
+	}
+	forks.Unlock()
+	ps.closeChild()
+	if err != nil {
+		ps.closeAll()
+		return nil, fmt.Errorf("cannot start %s: %w", argv[0], err)
+	}
+	go p.reap()
+	return p, nil
+}
+
+func (p *process) reap() {
+	st, err := p.os.Wait()
+	if err != nil {
+		st = nil
+	}
+	forks.Lock()
+	delete(forks.known, p.pid)
+	forks.Unlock()
+	p.exit <- st
+}
+
+// childFiles puts the descriptors where package spec says.
+func (h *Host) childFiles(ps *pipes, p *process, j *job) ([]*os.File, error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open %s: %w", os.DevNull, err)
+	}
+	ps.child = append(ps.child, null)
+	in, ours, err := ps.pipe(true)
+	if err != nil {
+		return nil, err
+	}
+	p.stdin = ours
+	out, ours, err := ps.pipe(false)
+	if err != nil {
+		return nil, err
+	}
+	p.stdout = ours
+	errs, ours, err := ps.pipe(false)
+	if err != nil {
+		return nil, err
+	}
+	p.stderr = ours
+	msgs, ours, err := ps.pipe(false)
+	if err != nil {
+		return nil, err
+	}
+	p.messages = ours
+	ourReport, theirReport, err := reportSocket()
+	if err != nil {
+		return nil, err
+	}
+	p.report = ourReport
+	ps.ours, ps.child = append(ps.ours, ourReport), append(ps.child, theirReport)
+	specFile, err := memfd("spec", j.spec.Append(nil))
+	if err != nil {
+		return nil, err
+	}
+	ps.child = append(ps.child, specFile)
+	files := []*os.File{null, null, msgs, specFile, theirReport, in, out, errs, h.Self}
+	if j.bwrap == nil {
+		return files, nil
+	}
+	more, err := j.inherit()
+	ps.child = append(ps.child, more...)
+	return append(files, more...), err
+}

@@ -1,0 +1,4 @@
+package server
+
+// pollHangup: POLLHUP is always told.
+const pollHangup = 0

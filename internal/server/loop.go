@@ -1,0 +1,261 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"sandboxd/internal/jail"
+	"sandboxd/internal/policy"
+	"sandboxd/protocol"
+)
+
+// Runner starts executions; *jail.Host is the real one.
+type Runner interface {
+	Start(req jail.Request, sink jail.Sink) *jail.Run
+}
+
+// loop is one conversation.
+type loop struct {
+	in      *protocol.Reader
+	out     *protocol.Writer
+	replies *replies
+	runner  Runner
+	base    protocol.Policy
+	peer    string // version of this helper
+	feature []string
+
+	signals <-chan struct{} // closed: stop in an orderly way
+	hangup  func(stop <-chan struct{}) <-chan struct{}
+
+	greeted  bool
+	run      *jail.Run // the running or last execution
+	runID    uint64
+	running  bool
+	freed    chan *jail.Run
+	previous *jail.Run // whose release is still to be joined
+	lost     chan error
+
+	concluding sync.WaitGroup // terminal frames that are still to be written
+}
+
+// incoming is what the reading goroutine hands over.
+type incoming struct {
+	frame protocol.Frame
+	err   error
+}
+
+// errOrderly ends the loop with exit 0.
+var errOrderly = errors.New("orderly end")
+
+// serve speaks until shutdown, the end of stdin, a signal or a broken channel.
+func (l *loop) serve() error {
+	l.freed, l.lost = make(chan *jail.Run, 1), make(chan error, 4)
+	go l.replies.write(l.out, l.lose)
+	l.replies.put(1, protocol.Hello{Proto: protocol.ExecVersion, Peer: l.peer, Features: l.feature})
+	frames := l.read()
+	for {
+		select {
+		case in := <-frames:
+			if err := l.receive(in); err != nil {
+				return l.end(err)
+			}
+		case <-l.signals:
+			return l.end(errOrderly)
+		case err := <-l.lost:
+			return l.end(fmt.Errorf("cannot write a frame: %w", err))
+		case <-l.freed:
+			l.running = false
+		}
+	}
+}
+
+// read decodes frames on a goroutine of its own, so that the loop also hears
+// signals. It ends with the first error that closes the channel.
+func (l *loop) read() <-chan incoming {
+	frames := make(chan incoming)
+	go func() {
+		for {
+			f, err := l.in.Next()
+			if in, ok := f.Body.(protocol.ExecStdin); ok {
+				in.Data = bytes.Clone(in.Data) // the queue keeps it past the next frame
+				f.Body = in
+			}
+			frames <- incoming{f, err}
+			var de *protocol.DecodeError
+			if err != nil && (!errors.As(err, &de) || de.Fatal) {
+				return
+			}
+		}
+	}()
+	return frames
+}
+
+func (l *loop) fail(id uint64, code protocol.Code, format string, args ...any) {
+	l.replies.put(id, protocol.ErrorBody{Code: code, Msg: fmt.Sprintf(format, args...)})
+}
+
+// receive handles one frame, or the error that came in its place. An error of
+// its own ends the conversation.
+func (l *loop) receive(in incoming) error {
+	var de *protocol.DecodeError
+	switch {
+	case errors.Is(in.err, io.EOF):
+		return errOrderly
+	case errors.As(in.err, &de) && !de.Fatal:
+		if !l.greeted && de.Kind != protocol.KindHello {
+			return l.ungreeted(de.ID, de.Kind)
+		}
+		l.fail(de.ID, protocol.CodeMalformedFrame, "%s", de.Msg)
+		if de.Kind == protocol.KindHello {
+			return errors.New("the broker's hello is malformed")
+		}
+		return nil
+	case in.err != nil:
+		l.fail(0, protocol.CodeMalformedFrame, "%s", in.err)
+		return in.err
+	}
+	f := in.frame
+	if h, ok := f.Body.(protocol.Hello); ok {
+		return l.hello(f.ID, h)
+	}
+	if !l.greeted {
+		return l.ungreeted(f.ID, f.Kind)
+	}
+	return l.dispatch(f)
+}
+
+func (l *loop) ungreeted(id uint64, kind protocol.Kind) error {
+	l.fail(id, protocol.CodeProtoMismatch, "%q came before hello; send hello with proto %d first", kind, protocol.ExecVersion)
+	return errors.New("a frame came before hello")
+}
+
+func (l *loop) hello(id uint64, h protocol.Hello) error {
+	switch {
+	case h.Proto != protocol.ExecVersion:
+		l.fail(id, protocol.CodeProtoMismatch, "this helper speaks exec protocol %d, the broker %d; use matching versions", protocol.ExecVersion, h.Proto)
+		return fmt.Errorf("the broker speaks exec protocol %d, not %d", h.Proto, protocol.ExecVersion)
+	case l.greeted:
+		l.fail(id, protocol.CodeMalformedFrame, "hello came twice; send it once")
+		return nil
+	}
+	l.greeted = true
+	return nil
+}
+
+func (l *loop) dispatch(f protocol.Frame) error {
+	switch b := f.Body.(type) {
+	case protocol.ExecStart:
+		l.start(f.ID, b)
+	case protocol.ExecStdin:
+		return l.stdin(f.ID, b)
+	case protocol.Cancel:
+		if l.current(f.ID) {
+			l.run.Stop(jail.Cancelled)
+		}
+	case protocol.Heartbeat:
+		l.replies.put(f.ID, protocol.Heartbeat{})
+	case protocol.Shutdown:
+		return errOrderly
+	default:
+		l.fail(f.ID, protocol.CodeUnknownKind, "kind %q is not one that this helper takes", f.Kind)
+	}
+	return nil
+}
+
+// current says whether id is the running execution's. A run whose result is out
+// no longer counts, even if the loop has not heard of it yet.
+func (l *loop) current(id uint64) bool {
+	l.settle()
+	return l.running && id == l.runID
+}
+
+// settle takes note of an execution that has ended.
+func (l *loop) settle() {
+	select {
+	case <-l.freed:
+		l.running = false
+	default:
+	}
+}
+
+func (l *loop) start(id uint64, b protocol.ExecStart) {
+	if l.settle(); l.running {
+		l.fail(id, protocol.CodeBusy, "an execution is running under id %d; wait for its exec_exit or use another helper", l.runID)
+		return
+	}
+	p, err := effective(l.base, b)
+	if err != nil {
+		l.fail(id, protocol.CodeBadPolicy, "%s", err)
+		return
+	}
+	l.previous = l.run
+	l.run, l.runID, l.running = l.runner.Start(jail.Request{Policy: p, Argv: b.Argv, Env: b.Env, Cwd: b.Cwd}, sink{l, id}), id, true
+	l.concluding.Add(1)
+	go l.conclude(id, l.run, l.previous)
+}
+
+// effective is the policy of one execution.
+func effective(base protocol.Policy, b protocol.ExecStart) (protocol.Policy, error) {
+	p := base
+	if b.Policy != nil {
+		var err error
+		if p, err = policy.Decode(b.Policy); err != nil {
+			return protocol.Policy{}, err
+		}
+	}
+	if b.Limits != nil {
+		limits, err := policy.DecodeLimits(b.Limits)
+		if err != nil {
+			return protocol.Policy{}, err
+		}
+		p.Limits = limits
+	}
+	return p, nil
+}
+
+// conclude writes the terminal frame. The helper is free before it is written,
+// so a broker that starts the next command on reading it is never told busy;
+// and what the execution before this one left is gone by then.
+func (l *loop) conclude(id uint64, run, previous *jail.Run) {
+	defer l.concluding.Done()
+	<-run.Done()
+	if previous != nil {
+		<-previous.Released()
+	}
+	l.freed <- run
+	exit, fail := run.Result()
+	var body protocol.Body
+	if fail != nil {
+		body = protocol.ErrorBody{Code: fail.Code, Msg: fail.Msg}
+	} else {
+		body = *exit
+	}
+	if err := l.out.Write(id, body); err != nil {
+		l.lose(err)
+	}
+}
+
+// lose tells the loop, without waiting for it, that stdout is gone.
+func (l *loop) lose(err error) {
+	select {
+	case l.lost <- err:
+	default:
+	}
+}
+
+// sink writes one execution's output frames.
+type sink struct {
+	l  *loop
+	id uint64
+}
+
+func (s sink) Output(stream protocol.Stream, data []byte, total uint64, truncated bool) error {
+	err := s.l.out.Write(s.id, protocol.ExecOut{Stream: stream, Data: data, Bytes: total, Truncated: truncated})
+	if err != nil {
+		s.l.lose(err)
+	}
+	return err
+}

@@ -1,0 +1,90 @@
+package server
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"sandboxd/internal/jail"
+	"sandboxd/internal/policy"
+	"sandboxd/internal/report"
+	"sandboxd/protocol"
+)
+
+// Exit statuses of the server (PROTOCOL.md).
+const (
+	exitOrderly = 0
+	exitFailed  = 1
+	exitUsage   = 2
+)
+
+// Main is the server role. version is what hello's peer carries.
+func Main(args []string, version string) int {
+	o, err := ParseOptions(args)
+	if IsHelp(err) {
+		fmt.Print(Usage)
+		return exitOrderly
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "sandboxd: %v; see sandboxd --help\n", err)
+		return exitUsage
+	}
+	if err := serve(o, version); err != nil {
+		fmt.Fprintf(os.Stderr, "sandboxd: %v\n", err)
+		return exitFailed
+	}
+	return exitOrderly
+}
+
+func serve(o Options, version string) error {
+	base, err := basePolicy()
+	if err != nil {
+		return err
+	}
+	signals := stopSignals()
+	host, err := jail.NewHost(jail.Config{
+		Bwrap: o.Bwrap, CgroupBase: o.CgroupBase, Mutable: o.Mutable,
+		AllowNestedUserns: o.AllowNestedUserns, RequireEnforced: o.RequireEnforced, AcceptSkip: o.AcceptSkip,
+	})
+	if err != nil {
+		return err
+	}
+	if !o.AllowUnenforced {
+		if reason := host.Unenforced(); reason != "" {
+			return fmt.Errorf("cannot serve: %s; --allow-unenforced serves all the same", reason)
+		}
+	}
+	l := &loop{
+		in: protocol.NewReader(os.Stdin), out: protocol.NewWriter(os.Stdout), replies: newReplies(),
+		runner: host, base: base, peer: "sandboxd/" + version, feature: report.Features(host.Facts),
+		signals: signals, hangup: hangup,
+	}
+	return l.serve()
+}
+
+func basePolicy() (protocol.Policy, error) {
+	b, err := readPolicyFD()
+	if err != nil {
+		return protocol.Policy{}, fmt.Errorf("cannot read the base policy on descriptor 3: %w", err)
+	}
+	p, err := policy.Decode(b)
+	if err != nil {
+		return protocol.Policy{}, fmt.Errorf("cannot use the base policy on descriptor 3: %w", err)
+	}
+	return p, nil
+}
+
+// stopSignals closes its channel on the first TERM, INT or HUP. SIGPIPE is
+// caught so that a lost stdout is an error of a write and not a death.
+func stopSignals() <-chan struct{} {
+	stop := make(chan struct{})
+	got := make(chan os.Signal, 1)
+	signal.Notify(got, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	go func() {
+		<-got
+		close(stop)
+	}()
+	return stop
+}
