@@ -1,0 +1,141 @@
+package stage2
+
+import (
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/landlock"
+	"sandboxd/internal/stage2/spec"
+)
+
+// Main is the role `--exec`. It returns only when the command does not run: with
+// 2 when its descriptors are not those of a stage 2, else with 1 after a failure
+// went to fd 4 (or nobody was there to read it).
+func Main() int {
+	// Landlock, no_new_privs and the signal mask belong to a thread, and execve
+	// keeps those of the thread that calls it: never leave this one.
+	runtime.LockOSThread()
+	if !isStage2() {
+		os.Stderr.WriteString(usage)
+		return exitUsage
+	}
+	if f := guarded(); f != nil {
+		send(f.Append(nil))
+	}
+	return exitFailed
+}
+
+// guarded turns a defect of ours into a failure with a name: a Go trace would
+// otherwise be all there is.
+func guarded() (f *spec.Failure) {
+	defer func() {
+		if recover() != nil {
+			f = &spec.Failure{Step: spec.StepInternal, Msg: "stage 2 panicked; this is a defect of sandboxd"}
+		}
+	}()
+	return run()
+}
+
+// isStage2 tells a stage 2 from a person's command line.
+func isStage2() bool {
+	var st unix.Stat_t
+	if unix.Fstat(spec.SpecFD, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return false
+	}
+	kind, err := unix.GetsockoptInt(spec.ReportFD, unix.SOL_SOCKET, unix.SO_TYPE)
+	if err != nil || kind != unix.SOCK_SEQPACKET {
+		return false
+	}
+	for fd := spec.StdinFD; fd <= spec.StderrFD; fd++ {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// process is what the steps share.
+type process struct {
+	spec   spec.Spec
+	report spec.Report
+	status int // descriptor of this thread's status file, opened before Landlock
+	before status
+	binary string // argv[0] resolved
+	rules  *landlock.Ruleset
+}
+
+// run makes the steps in the one order that works. It returns what failed, or nil
+// when the helper is gone and nobody is left to run anything for.
+func run() *spec.Failure {
+	s, f := readSpec()
+	if f != nil {
+		return f
+	}
+	p := &process{spec: s}
+	for _, step := range []func() *spec.Failure{
+		p.session,
+		// The directory and argv[0] are looked up in the view that the mounts
+		// made, before Landlock could turn a plain answer into EACCES.
+		p.chdir,
+		p.lookup,
+		p.verify,
+		// Building opens paths, enforcing comes after the last open of ours.
+		p.openStatus,
+		p.buildLandlock,
+		p.rlimits,
+		p.signals,
+		p.noNewPrivs, // both Landlock and seccomp refuse without
+		p.enforceLandlock,
+		p.descriptors,
+		// After everything that makes calls a filter might deny.
+		p.seccomp,
+		p.readBack,
+		p.require,
+	} {
+		if f := step(); f != nil {
+			return f
+		}
+	}
+	// Not before seccomp: a report means that everything in it holds, and end of
+	// file without one that stage 2 died on the way.
+	if !send(p.report.Append(nil)) || hungUp() {
+		return nil
+	}
+	// syscall.Exec also puts back the soft RLIMIT_NOFILE that Go's runtime raised.
+	err := syscall.Exec(p.binary, s.Argv, s.Env)
+	return execFailure(p.binary, err)
+}
+
+func readSpec() (spec.Spec, *spec.Failure) {
+	var st unix.Stat_t
+	if err := unix.Fstat(spec.SpecFD, &st); err != nil {
+		return spec.Spec{}, failure(spec.StepSpec, "cannot stat the specification", err)
+	}
+	if st.Size > spec.MaxSpec {
+		return spec.Spec{}, failure(spec.StepSpec, "the specification is too large", unix.EFBIG)
+	}
+	buf := make([]byte, st.Size)
+	// pread: the offset is shared with the helper's descriptor.
+	for n := 0; n < len(buf); {
+		m, err := unix.Pread(spec.SpecFD, buf[n:], int64(n))
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return spec.Spec{}, failure(spec.StepSpec, "cannot read the specification", err)
+		}
+		if m == 0 {
+			return spec.Spec{}, failure(spec.StepSpec, "the specification is short", nil)
+		}
+		n += m
+	}
+	unix.Close(spec.SpecFD)
+	s, err := spec.DecodeSpec(buf)
+	if err != nil {
+		return spec.Spec{}, failure(spec.StepSpec, "cannot decode the specification", err)
+	}
+	return s, nil
+}

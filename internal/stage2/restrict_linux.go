@@ -1,0 +1,83 @@
+package stage2
+
+import (
+	"errors"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/landlock"
+	"sandboxd/internal/seccomp"
+	"sandboxd/internal/stage2/spec"
+)
+
+func (p *process) skip(tag, reason string) {
+	p.report.Skips = append(p.report.Skips, spec.Skip{Tag: tag, Reason: reason})
+}
+
+func (p *process) buildLandlock() *spec.Failure {
+	if !p.spec.Landlock.Enabled {
+		p.skip("landlock", p.spec.Landlock.Reason)
+		return nil
+	}
+	rules, skips, err := landlock.Build(p.spec.Landlock)
+	if err != nil {
+		return failure(spec.StepLandlock, "cannot build the ruleset", err)
+	}
+	p.rules = rules
+	p.report.Skips = append(p.report.Skips, skips...)
+	return nil
+}
+
+// noNewPrivs also stops setuid programs inside the jail (prctl(2)).
+func (p *process) noNewPrivs() *spec.Failure {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return failure(spec.StepNoNewPrivs, "cannot set no_new_privs", err)
+	}
+	return nil
+}
+
+func (p *process) enforceLandlock() *spec.Failure {
+	if p.rules == nil {
+		return nil
+	}
+	if err := p.rules.Enforce(); err != nil {
+		return failure(spec.StepLandlock, "cannot restrict this thread", err)
+	}
+	// The ABI of the call that succeeded, not of a probe.
+	p.report.LandlockABI = uint64(p.rules.ABI)
+	p.report.LandlockNet = p.rules.Net
+	p.report.LandlockScope = p.rules.Scope
+	p.report.LandlockUnix = p.rules.Unix
+	return nil
+}
+
+func (p *process) seccomp() *spec.Failure {
+	// Asked beforehand, because a failed Install may leave a filter in force.
+	if err := seccomp.Supported(); errors.Is(err, seccomp.ErrUnsupported) {
+		p.skip("seccomp-hardening", err.Error())
+		if p.spec.Seccomp.DenyNet {
+			p.skip("seccomp-net", err.Error())
+		}
+		return nil
+	}
+	if err := seccomp.Install(p.spec.Seccomp); err != nil {
+		return failure(spec.StepSeccomp, "cannot install the filters", err)
+	}
+	p.report.SeccompHardening = true
+	p.report.SeccompNet = p.spec.Seccomp.DenyNet
+	return nil
+}
+
+// require refuses the execution where a layer that the server demands is a skip.
+func (p *process) require() *spec.Failure {
+	for _, tag := range p.spec.Require {
+		for _, s := range p.report.Skips {
+			if s.Tag == tag {
+				return failure(spec.StepRequire, "the layer "+strconv.Quote(tag)+
+					" is required and not there: "+s.Reason, nil)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package stage2
+
+import (
+	"bytes"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/stage2/spec"
+)
+
+// status is what the kernel says of this thread's restrictions.
+type status struct {
+	seccomp    uint64 // 2: filters
+	filters    uint64
+	noNewPrivs bool
+	counted    bool // there is a Seccomp_filters line (5.9 and later)
+}
+
+// openStatus opens this thread's status file while it still can be: not the
+// process's, which shows the main thread, and execve keeps the calling one's.
+func (p *process) openStatus() *spec.Failure {
+	fd, err := unix.Open("/proc/thread-self/status", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return failure(spec.StepVerify, "cannot open /proc/thread-self/status", err)
+	}
+	p.status = fd
+	p.before, err = readStatus(fd)
+	if err != nil {
+		return failure(spec.StepVerify, "cannot read /proc/thread-self/status", err)
+	}
+	return nil
+}
+
+func readStatus(fd int) (status, error) {
+	buf := make([]byte, 8192)
+	n, err := unix.Pread(fd, buf, 0)
+	if err != nil {
+		return status{}, err
+	}
+	return parseStatus(buf[:n]), nil
+}
+
+func parseStatus(b []byte) (s status) {
+	for line := range bytes.Lines(b) {
+		key, value, _ := bytes.Cut(bytes.TrimSpace(line), []byte(":"))
+		n, err := strconv.ParseUint(string(bytes.TrimSpace(value)), 10, 64)
+		if err != nil {
+			continue
+		}
+		switch string(key) {
+		case "Seccomp":
+			s.seccomp = n
+		case "Seccomp_filters":
+			s.filters, s.counted = n, true
+		case "NoNewPrivs":
+			s.noNewPrivs = n == 1
+		}
+	}
+	return s
+}
+
+// readBack takes the report's facts from the kernel, after everything was set,
+// and refuses to run where a call succeeded without its effect.
+func (p *process) readBack() *spec.Failure {
+	after, err := readStatus(p.status)
+	if err != nil {
+		return failure(spec.StepSeccomp, "cannot read /proc/thread-self/status", err)
+	}
+	p.report.SeccompMode, p.report.SeccompFilters, p.report.NoNewPrivs = after.seccomp, after.filters, after.noNewPrivs
+	if !after.noNewPrivs {
+		return failure(spec.StepNoNewPrivs, "no_new_privs was set and does not show", nil)
+	}
+	if !p.report.SeccompHardening {
+		return nil // a skip says why
+	}
+	if after.seccomp != unix.SECCOMP_MODE_FILTER || after.counted && after.filters <= p.before.filters {
+		return failure(spec.StepSeccomp, "the filters were installed and do not show", nil)
+	}
+	return nil
+}
