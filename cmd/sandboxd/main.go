@@ -15,15 +15,14 @@ func main() {
 	// Stage 2 comes first: it runs once per command, and what it costs is added
 	// to every execution.
 	if len(os.Args) > 1 && os.Args[1] == "--exec" {
-		stage2.Main()
-		os.Exit(1) // it ends in execve or exits itself
+		os.Exit(stage2.Main())
 	}
 	os.Exit(role(os.Args[1:]))
 }
 
 func role(args []string) int {
 	if serves(args) {
-		return server.Main(args)
+		return server.Main(args, cli.Version())
 	}
 	return cli.Main(args, cli.OS())
 }

@@ -80,13 +80,17 @@ func Main(args []string, s System) int {
 	return exitUsage
 }
 
-func version(_ []string, s System) int {
-	v := "(devel)"
+// Version is the version of this build, "(devel)" where it was not stamped.
+func Version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		v = info.Main.Version
+		return info.Main.Version
 	}
+	return "(devel)"
+}
+
+func version(_ []string, s System) int {
 	fmt.Fprintf(s.Stdout, "sandboxd %s\nexec protocol %d, policy %d, %s %s/%s\n",
-		v, protocol.ExecVersion, protocol.PolicyVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		Version(), protocol.ExecVersion, protocol.PolicyVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return 0
 }
 

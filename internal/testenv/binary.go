@@ -1,0 +1,68 @@
+package testenv
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// BinaryEnv names a sandboxd binary that is built already. scripts/test sets it, so
+// that one run builds once and the ordinary user, who has no build cache, needs no
+// compiler.
+const BinaryEnv = "SANDBOXD_TEST_BINARY"
+
+// Binary returns the path of a sandboxd binary that every user can execute. Without
+// BinaryEnv it is built at the first call, and removed by RunMain: a package that
+// calls Binary has a TestMain that calls RunMain.
+func Binary(tb testing.TB) string {
+	tb.Helper()
+	path, err := binary()
+	if err != nil {
+		tb.Fatalf("cannot build sandboxd for the tests: %v", err)
+	}
+	return path
+}
+
+var binary = sync.OnceValues(func() (string, error) {
+	if path := os.Getenv(BinaryEnv); path != "" {
+		_, err := os.Stat(path)
+		return path, err
+	}
+	dir, err := os.MkdirTemp("", "sandboxd-bin-")
+	if err != nil {
+		return "", err
+	}
+	builtDir = dir
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "sandboxd")
+	return path, Build(path, "sandboxd/cmd/sandboxd")
+})
+
+var builtDir string
+
+// Build compiles a package of this module as releases are built: static, without
+// paths of this machine.
+func Build(path, pkg string) error {
+	cmd := exec.Command("go", "build", "-trimpath", "-o", path, pkg)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build %s: %w\n%s", pkg, err, out)
+	}
+	return os.Chmod(path, 0o755)
+}
+
+// RunMain is for a TestMain: it runs the tests, removes what Binary built and
+// returns the exit code.
+func RunMain(m *testing.M) int {
+	defer func() {
+		if builtDir != "" {
+			os.RemoveAll(builtDir)
+		}
+	}()
+	return m.Run()
+}

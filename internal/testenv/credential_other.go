@@ -1,0 +1,7 @@
+//go:build !unix
+
+package testenv
+
+import "os/exec"
+
+func setCredential(*exec.Cmd, User) {}
