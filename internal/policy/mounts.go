@@ -55,9 +55,10 @@ func checkMount(key string, m protocol.Mount) error {
 // because mounts come after the masks, and with the roots that it would make
 // unwritable.
 func checkOverlap(key string, m protocol.Mount, p protocol.Policy, protected, writable *tree) error {
-	j, found := protected.above(m.Path)
+	at := treeKey(m.Path)
+	j, found := protected.above(at)
 	if !found {
-		j, found = protected.below(m.Path)
+		j, found = protected.below(at)
 	}
 	if found {
 		return fail(key+".path", "found %s, which overlaps protected[%d] %s, expected none to lie above or below the other; remove one of the two",
@@ -66,7 +67,7 @@ func checkOverlap(key string, m protocol.Mount, p protocol.Policy, protected, wr
 	if m.Access != protocol.ReadOnly {
 		return nil
 	}
-	if j, found := writable.below(m.Path); found {
+	if j, found := writable.below(at); found {
 		return fail(key+".access", `found a read-only mount of %s at or above writable_roots[%d] %s, which would not be writable; make it "rw" or remove one of the two`,
 			quote(m.Path), j, quote(p.WritableRoots[j]))
 	}

@@ -43,7 +43,13 @@ func treeKey(path string) string {
 	if path == "/" {
 		return ""
 	}
-	return strings.ReplaceAll(path, "/", "\x00")
+	b := []byte(path)
+	for i, c := range b {
+		if c == '/' {
+			b[i] = 0
+		}
+	}
+	return string(b)
 }
 
 // covers says whether path is dir or below it.
@@ -53,10 +59,9 @@ func covers(dir, path string) bool {
 
 func (n node) compare(key string) int { return strings.Compare(n.key, key) }
 
-// above gives the index of a path that is path itself or above it. Only the
-// uppermost matter, and of those only the one that sorts last before path can be.
-func (t *tree) above(path string) (int, bool) {
-	key := treeKey(path)
+// above gives the index of a path whose key is key or above it. Only the uppermost
+// matter, and of those only the one that sorts last before key can be above it.
+func (t *tree) above(key string) (int, bool) {
 	at, exact := slices.BinarySearchFunc(t.top, key, node.compare)
 	if exact {
 		return t.top[at].index, true
@@ -67,9 +72,8 @@ func (t *tree) above(path string) (int, bool) {
 	return 0, false
 }
 
-// below gives the index of a path that is path itself or below it.
-func (t *tree) below(path string) (int, bool) {
-	key := treeKey(path)
+// below gives the index of a path whose key is key or below it.
+func (t *tree) below(key string) (int, bool) {
 	at, _ := slices.BinarySearchFunc(t.all, key, node.compare)
 	if at < len(t.all) && covers(key, t.all[at].key) {
 		return t.all[at].index, true
