@@ -1,0 +1,11 @@
+//go:build !linux && !darwin
+
+package probe
+
+import "sandboxd/internal/host"
+
+func fill(f *host.Facts, _ Options) error {
+	f.Bwrap = host.Bwrap{State: host.Absent, Reason: "bubblewrap exists on Linux only"}
+	f.LandlockReason = "Landlock exists on Linux only"
+	return nil
+}
