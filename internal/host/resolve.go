@@ -144,3 +144,20 @@ func Beneath(path, dir string) bool {
 	}
 	return len(path) > len(dir) && path[len(dir)] == '/' && strings.HasPrefix(path, dir)
 }
+
+// Clean joins a link's text to the directory that holds it, "." and ".." taken
+// lexically. Only for paths whose components are known to be no links.
+func Clean(dir, target string) string {
+	at := dir
+	if strings.HasPrefix(target, "/") {
+		at = "/"
+	}
+	for _, name := range split(target) {
+		if name == ".." {
+			at = Parent(at)
+		} else {
+			at = Join(at, name)
+		}
+	}
+	return at
+}

@@ -1,3 +1,13 @@
+// Package plan turns a policy and the facts of a host into an ordered list of
+// mount operations, or into a refusal. It is pure: the same policy and facts give
+// the same plan on any machine. Everything downstream (the bubblewrap arguments,
+// the Seatbelt profile, the audit, explain) reads that list.
+//
+// A plan protects nothing by itself. It says what the view must be; whether the
+// kernel made it so is for stage 2 to verify from inside. It does not know what
+// happens on the host after the facts were gathered, cannot find other hard links
+// to a protected file, and does not see sockets that listen in places it has no
+// entry for.
 package plan
 
 import "sandboxd/internal/host"
@@ -56,7 +66,43 @@ type Plan struct {
 	Skips    []Skip
 	Scratch  string // "" none, else the path SANDBOXD_SCRATCH_DIR names
 	HostView bool
+
+	Asked []Asked // what the policy asked for, for the audit and for verification
 }
+
+// Asked is one path of the policy and what became of it.
+type Asked struct {
+	Origin Origin
+	Path   string // canonical
+	Node   host.Node
+	State  State
+}
+
+// State is what the plan does about one path of the policy.
+type State uint8
+
+// States of a path of the policy.
+const (
+	Planned State = iota // an operation, or a region above with the same access, gives it
+	Absent               // not on this host: nothing to bind or to mask
+	Hidden               // protected and outside every grant: invisible without a mask
+)
+
+// Values of Origin.List.
+const (
+	listWritable  = "writable_roots"
+	listReadable  = "readable_roots"
+	listProtected = "protected"
+	listMounts    = "mounts"
+	listScratch   = "scratch"
+	listBase      = "base"
+	listService   = "service-socket"
+	listSecret    = "root-secret"
+	listProc      = "proc"
+	listDev       = "dev"
+	listPin       = "pin"
+	listLink      = "link"
+)
 
 // Refusal is a policy that cannot be honoured on this host.
 type Refusal struct {

@@ -75,6 +75,8 @@ func explain(stderr string, k Kernel) string {
 		return exhausted(k)
 	case has("does not support user namespaces", "Invalid argument") && k.NoUserNamespaces:
 		return "this kernel is built without user namespaces (CONFIG_USER_NS)"
+	case has("uid map", "gid map", "setgroups") && has("Read-only file system") && k.ProcOptions != "":
+		return "a user namespace cannot be set up because /proc is mounted with " + k.ProcOptions
 	case has("mount proc") && denied:
 		return revealing(k)
 	case has("namespace", "uid map", "gid map", "loopback", "setgroups") && denied:

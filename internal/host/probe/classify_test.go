@@ -50,6 +50,8 @@ func TestClassify(t *testing.T) {
 		{"proc covered", Attempt{Exit: 1, Stderr: saysProc}, Kernel{ProcCovered: true}, host.Absent, "mount too revealing"},
 		{"hidepid", Attempt{Exit: 1, Stderr: saysProc}, Kernel{ProcOptions: "hidepid=2"}, host.Absent, "hidepid=2"},
 		{"proc without a reason", Attempt{Exit: 1, Stderr: saysProc}, Kernel{}, host.Unsure, "mount proc"},
+		{"proc read-only", Attempt{Exit: 1, Stderr: "bwrap: setting up uid map: Read-only file system"}, Kernel{ProcOptions: "ro"}, host.Absent, "mounted with ro"},
+		{"proc writable after all", Attempt{Exit: 1, Stderr: "bwrap: setting up uid map: Read-only file system"}, Kernel{}, host.Unsure, "Read-only"},
 		{"no user namespaces built in", Attempt{Exit: 1, Stderr: saysEINVAL}, Kernel{NoUserNamespaces: true}, host.Absent, "CONFIG_USER_NS"},
 		{"EINVAL although there are", Attempt{Exit: 1, Stderr: saysEINVAL}, Kernel{}, host.Unsure, "exit code 1"},
 		{"setuid root", Attempt{Exit: 1, Stderr: "bwrap: The --size option is not permitted in setuid mode"}, Kernel{}, host.Unsure, "setuid root"},

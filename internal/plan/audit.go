@@ -1,0 +1,147 @@
+package plan
+
+import (
+	"fmt"
+	"hash/fnv"
+
+	"sandboxd/internal/host"
+	"sandboxd/protocol"
+)
+
+// lookup answers what At does, for many paths of one plan, in time that depends
+// on a path's depth only.
+type lookup struct {
+	p    Plan
+	last map[string]int // region -> its last operation
+	open map[string]int // path -> last operation strictly beneath it that is no mask
+}
+
+func newLookup(p Plan) lookup {
+	l := lookup{p, map[string]int{}, map[string]int{}}
+	for i, op := range p.Ops {
+		if op.Class == Seal {
+			continue
+		}
+		l.last[op.Path] = i
+		if op.Class != MaskDir && op.Class != MaskFile {
+			ancestors(op.Path, func(dir string) bool { l.open[dir] = i; return true })
+		}
+	}
+	return l
+}
+
+// at is the effective view of a path.
+func (l lookup) at(path string) View {
+	best := -1
+	for dir := path; ; dir = host.Parent(dir) {
+		if i, ok := l.last[dir]; ok && i > best {
+			best = i
+		}
+		if dir == "/" {
+			break
+		}
+	}
+	if best < 0 {
+		return View{Index: -1}
+	}
+	op := l.p.Ops[best]
+	return sealed(l.p, View{op.Class.effect(), op, best})
+}
+
+// AuditOf replays a plan and counts the policy's own paths whose effective view
+// is the one that the policy asked for, so that a number falls when a later
+// operation undoes an earlier one. It proves the plan, not its execution.
+func AuditOf(p Plan, pol protocol.Policy) Audit {
+	a := Audit{Scratch: "none", Base: "minimal", Skips: append([]Skip(nil), p.Skips...), Digest: p.digest()}
+	if p.HostView {
+		a.Base = "host-view"
+	}
+	l := newLookup(p)
+	for _, q := range p.Asked {
+		a.count(l, q, pol)
+	}
+	for i, op := range p.Ops {
+		if op.Class == Pin && l.at(op.Path).Index == i {
+			a.Pin++
+		}
+	}
+	return a
+}
+
+// count judges one path of the policy.
+func (a *Audit) count(l lookup, q Asked, pol protocol.Policy) {
+	if q.Origin.List == listProtected {
+		a.countProtected(l, q)
+		return
+	}
+	if q.State == Absent {
+		return
+	}
+	v := l.at(q.Path)
+	switch q.Origin.List {
+	case listReadable:
+		a.RO += one(v.Effect == ReadOnly)
+	case listWritable:
+		a.RW += one(v.Effect == ReadWrite)
+		if v.Op.Class == MountRO {
+			a.skip("%s %q is not writable: %s %q, a read-only mount, covers it", q.Origin.name(), q.Origin.Path, v.Op.Origin.name(), v.Op.Origin.Path)
+		}
+	case listMounts:
+		m := pol.Mounts[q.Origin.Index]
+		a.BindRO += one(m.Access == protocol.ReadOnly && v.Effect == ReadOnly)
+		a.BindRW += one(m.Access == protocol.ReadWrite && v.Effect == ReadWrite)
+	case listScratch:
+		if v.Op.Class == ScratchTmpfs {
+			a.Scratch = protocol.ScratchTmpfs
+		} else if pol.Scratch != protocol.ScratchTmpfs && v.Effect == ReadWrite {
+			a.Scratch = "path"
+		}
+	}
+}
+
+// countProtected judges a protected path: nothing of it may show, at any depth.
+func (a *Audit) countProtected(l lookup, q Asked) {
+	v := l.at(q.Path)
+	beneath, holed := l.open[q.Path]
+	switch {
+	case holed && beneath > v.Index:
+		op := l.p.Ops[beneath]
+		a.skip("%s %q is not masked: %s %q shows what lies beneath it", q.Origin.name(), q.Origin.Path, op.Origin.name(), op.Origin.Path)
+	case v.Effect == Masked, q.State == Hidden && (v.Effect == None || v.Effect == Private):
+		a.Mask++
+	case q.State == Absent:
+		a.Absent++
+	default:
+		a.skip("%s %q is not masked: %s %q shows it", q.Origin.name(), q.Origin.Path, v.Op.Origin.name(), v.Op.Origin.Path)
+	}
+}
+
+func (a *Audit) skip(format string, args ...any) {
+	a.Skips = append(a.Skips, Skip{listMounts, fmt.Sprintf(format, args...)})
+}
+
+func one(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// String is the report's entry.
+func (a Audit) String() string { return "mounts:" + a.Fields() }
+
+// Fields is the entry without its tag, for the other platform's.
+func (a Audit) Fields() string {
+	return fmt.Sprintf("ro=%d,rw=%d,mask=%d,absent=%d,pin=%d,bind_ro=%d,bind_rw=%d,scratch=%s,base=%s,plan=%s",
+		a.RO, a.RW, a.Mask, a.Absent, a.Pin, a.BindRO, a.BindRW, a.Scratch, a.Base, a.Digest)
+}
+
+// digest is for spotting change, not a check. Indices and inodes stay out of it:
+// the order of a list and the machine do not change what is planned.
+func (p Plan) digest() string {
+	h := fnv.New64a()
+	for _, op := range p.Ops {
+		fmt.Fprintf(h, "%s %q %q %o %d %q %t\n", op.Class, op.Path, op.Target, op.Perms, op.Size, op.Content, op.Placeholder)
+	}
+	return fmt.Sprintf("%016x", h.Sum64())
+}

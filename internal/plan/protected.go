@@ -1,0 +1,264 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"sandboxd/internal/host"
+)
+
+// resolveProtected resolves the protected list. An entry below another gets no
+// mask of its own: bubblewrap could not make its mount point in the read-only
+// mask around it.
+func (b *builder) resolveProtected() *Refusal {
+	b.home = b.physicalHome()
+	for i, path := range b.p.Protected {
+		o := Origin{List: listProtected, Index: i, Path: path}
+		res := b.f.Layout.Resolve(path)
+		switch {
+		case errors.Is(res.Err, host.ErrNotDir):
+		case res.Err != nil:
+			return refuse(o, "cannot resolve it: %v; name the path that is meant", res.Err)
+		case res.Node.Kind == host.Unknown:
+			return refuse(o, "the host was never asked about %q; this is a defect of the survey, not of the policy", res.Path)
+		case res.Path == "/":
+			return refuse(o, "it leads to \"/\", which would leave nothing; name the directories that are meant")
+		}
+		if r := b.checkProc(o, res.Path); r != nil {
+			return r
+		}
+		b.protected = append(b.protected, entry{o, res, MaskDir})
+	}
+	// The order of the list must not show in the plan.
+	slices.SortStableFunc(b.protected, func(x, y entry) int {
+		if c := comparePaths(x.res.Path, y.res.Path); c != 0 {
+			return c
+		}
+		return comparePaths(x.origin.Path, y.origin.Path)
+	})
+	for _, e := range b.protected {
+		if _, ok := b.guarded[e.res.Path]; !ok && e.res.Err == nil {
+			b.guarded[e.res.Path] = e.origin
+		}
+	}
+	return nil
+}
+
+// physicalHome is HOME with its links followed, "" where that is not known.
+func (b *builder) physicalHome() string {
+	if b.f.Home == "" {
+		return ""
+	}
+	if res := b.f.Layout.Resolve(b.f.Home); res.Err == nil {
+		return res.Path
+	}
+	return ""
+}
+
+// checkProc refuses what cannot be masked in a fresh /proc: stage 2 is executed
+// through /proc/self/fd, and a process's directory there is another one inside.
+func (b *builder) checkProc(o Origin, path string) *Refusal {
+	if b.f.OS != "linux" || !host.Beneath(path, "/proc") {
+		return nil
+	}
+	if path != "/proc" && (path[6] < '0' || path[6] > '9') {
+		return nil
+	}
+	return refuse(o, "%q cannot be masked: the jail needs its own /proc to start the command, and it shows only the jail's processes; take the entry out", path)
+}
+
+// maskProtected plans a mask for each protected path, outermost first.
+func (b *builder) maskProtected() *Refusal {
+	states := map[string]State{}
+	for _, e := range b.protected {
+		state := Planned
+		outer, nested := b.protectedPath(host.Parent(e.res.Path))
+		if nested {
+			state = states[outer]
+		} else {
+			b.sayLinks(e)
+			state = b.maskOne(e)
+		}
+		if e.res.Err == nil {
+			states[e.res.Path] = state
+		}
+		b.asked = append(b.asked, Asked{e.origin, e.res.Path, e.res.Node, state})
+	}
+	return nil
+}
+
+// maskOne plans the mask of one protected path by what is at the path and what
+// surrounds it.
+func (b *builder) maskOne(e entry) State {
+	path, node := e.res.Path, e.res.Node
+	if b.f.OS != "linux" {
+		// Seatbelt denies names, whether they exist or not.
+		b.mask(e, path, node)
+		return Planned
+	}
+	if host.Beneath(path, "/dev") || host.Beneath(path, "/proc") {
+		return b.maskKernel(e)
+	}
+	region := b.region(path)
+	if region.Class == RootTmpfs {
+		return b.maskUngranted(e)
+	}
+	if region.Class == ScratchTmpfs {
+		b.maskInTmpfs(e, region.Path)
+		return Planned
+	}
+	if e.res.Err != nil { // below something that is no directory
+		return b.pinFile(e, region)
+	}
+	if dir, closed := b.closedDir(path); closed || node.Kind == host.Denied {
+		return b.maskClosed(e, region, dir)
+	}
+	if node.Kind != host.Missing {
+		b.mask(e, path, node)
+		return Planned
+	}
+	if region.Class.access() == accessWrite {
+		b.placeholder(e)
+		return Planned
+	}
+	return Absent // read-only all around: nothing can be made there from inside
+}
+
+// maskUngranted handles a path outside every grant. It is invisible and, in the
+// sealed root, cannot be made; a mask is only needed where something narrower
+// lies beneath and makes the directory appear.
+func (b *builder) maskUngranted(e entry) State {
+	if !b.occupied[e.res.Path] {
+		return Hidden
+	}
+	b.mask(e, e.res.Path, e.res.Node)
+	return Planned
+}
+
+// maskInTmpfs masks in a tmpfs of ours, where bubblewrap makes the mount point:
+// the first component that nothing else needs, because a directory above a
+// deeper mask could be renamed away and made anew.
+func (b *builder) maskInTmpfs(e entry, top string) {
+	path := e.res.Path
+	for _, dir := range between(top, path) {
+		if !b.occupied[dir] {
+			b.setMask(Op{Path: dir, Class: MaskDir, Perms: 0o555, Origin: e.origin, Node: host.Node{Kind: host.Missing}})
+			return
+		}
+	}
+	b.mask(e, path, e.res.Node)
+}
+
+// maskKernel masks what exists in the fresh /dev and /proc.
+func (b *builder) maskKernel(e entry) State {
+	path := e.res.Path
+	switch path {
+	case "/dev", "/dev/shm", "/dev/pts":
+		b.mask(e, path, host.Node{Kind: host.Dir})
+		return Planned
+	case "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty":
+		b.mask(e, path, host.Node{Kind: host.CharDevice})
+		return Planned
+	}
+	if host.Beneath(path, "/dev/shm") {
+		b.maskInTmpfs(e, "/dev/shm")
+		return Planned
+	}
+	if host.Beneath(path, "/dev") || !exists(e.res.Node.Kind) {
+		return Hidden // not among the devices of the fresh, read-only /dev
+	}
+	b.mask(e, path, e.res.Node)
+	return Planned
+}
+
+// pinFile keeps a path away whose ancestor is a regular file (".git" in a
+// worktree): bound onto itself, the file cannot be removed or renamed, so no
+// directory can take its place.
+func (b *builder) pinFile(e entry, region Op) State {
+	if region.Class.access() == accessWrite {
+		b.pinAt(e.res.Path)
+		for _, dir := range between(region.Path, e.res.Path) {
+			b.pinAt(dir)
+		}
+	}
+	return Absent
+}
+
+// maskClosed handles a path behind a directory that this caller cannot search.
+// Neither can the command, except that the owner of the directory may chmod it:
+// so where that is possible the directory itself is masked.
+func (b *builder) maskClosed(e entry, region Op, dir string) State {
+	if dir == "" {
+		dir = host.Parent(e.res.Path)
+		for b.f.Layout[dir].Kind == host.Denied || b.f.Layout[dir].Kind == host.Unknown {
+			dir = host.Parent(dir)
+		}
+	}
+	n := b.f.Layout[dir]
+	if region.Class.access() != accessWrite || int(n.UID) != b.f.UID || !host.Beneath(dir, region.Path) || dir == region.Path {
+		return Absent
+	}
+	b.setMask(Op{Path: dir, Class: MaskDir, Perms: 0o444, Origin: e.origin, Node: n})
+	return Planned
+}
+
+// placeholder keeps a missing path in a writable bind uncreatable, by covering
+// its first missing component with something empty.
+func (b *builder) placeholder(e entry) {
+	at := e.res.Missing
+	op := Op{Path: at, Class: MaskDir, Perms: 0o555, Origin: e.origin, Node: host.Node{Kind: host.Missing}, Placeholder: true}
+	if s, ok := standIn(at, b.home); ok && at == e.res.Path {
+		op.Class, op.Perms, op.Content = MaskFile, s.Perms, s.Content
+	}
+	b.setMask(op)
+}
+
+// mask covers exactly this path, by the kind of inode that is there.
+func (b *builder) mask(e entry, path string, n host.Node) {
+	op := Op{Path: path, Class: MaskDir, Perms: 0o444, Origin: e.origin, Node: n}
+	switch {
+	case n.Kind == host.Dir:
+		if belowName(path, ".git") {
+			op.Perms = 0o555 // git prints a hint per hook for a directory it cannot search
+		}
+	case exists(n.Kind):
+		op.Class, op.Perms = MaskFile, 0
+		b.sayHardLinks(e)
+	default:
+		op.Perms = 0o555
+	}
+	b.setMask(op)
+}
+
+// setMask adds a mask; the first one at a place stays.
+func (b *builder) setMask(op Op) {
+	if _, ok := b.masks[op.Path]; !ok {
+		b.masks[op.Path] = op
+	}
+}
+
+// sayLinks reports a link on the way to a protected path that the command could
+// replace: the mask is on what it leads to now.
+func (b *builder) sayLinks(e entry) {
+	for _, hop := range e.res.Links {
+		if b.region(hop.Path).Class.access() != accessWrite {
+			continue
+		}
+		b.skip(listMounts, fmt.Sprintf("%q is protected through the link %q, which lies in a writable place and can be replaced by the command; what it leads to, %q, is masked", e.origin.Path, hop.Path, e.res.Path))
+	}
+}
+
+// sayHardLinks reports a protected file that has other names.
+func (b *builder) sayHardLinks(e entry) {
+	n := e.res.Node
+	if n.Kind != host.File || n.Nlink < 2 {
+		return
+	}
+	for _, r := range b.roots {
+		if r.res.Node.ID.Dev == n.ID.Dev {
+			b.skip(listMounts, fmt.Sprintf("%q has %d hard links; its other names are not masked and may be reachable in the jail", e.res.Path, n.Nlink))
+			return
+		}
+	}
+}
