@@ -8,14 +8,16 @@ import (
 
 // Outcome is what is known after an execution, from which the entries are made.
 type Outcome struct {
-	Policy   protocol.Policy
-	Platform string         // GOOS
-	Jailed   bool           // bubblewrap was used
-	NoJail   string         // why not
-	Report   *spec.Report // nil: stage 2 said nothing
-	Audit    plan.Audit
-	Cgroup   Cgroup
-	Extra    []plan.Skip // found while it ran: lost masks, litter, ...
+	Policy       protocol.Policy
+	Platform     string       // GOOS
+	Jailed       bool         // bubblewrap (macOS: sandbox-exec) was used
+	NoJail       string       // why not
+	NestedUserns bool         // --allow-nested-userns
+	Checks       []spec.Check // what stage 2 was asked to verify (Spec.Checks)
+	Report       *spec.Report // nil: stage 2 said nothing
+	Audit        plan.Audit
+	Cgroup       Cgroup
+	Extra        []plan.Skip // found while it ran: lost masks, litter, ...
 }
 
 // Cgroup is what the cgroup layer did.
@@ -23,6 +25,6 @@ type Cgroup struct {
 	Applied    bool
 	Allowance  uint64 // pids allowance of the scaffolding, 0: none
 	Reason     string // why not Applied
-	OOMKill    uint64
-	PidsDenied uint64
+	OOMKill    uint64 // processes killed for memory (memory.events, oom_kill)
+	PidsDenied uint64 // forks denied (pids.events, max)
 }

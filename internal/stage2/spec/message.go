@@ -36,7 +36,7 @@ func (f Failure) Error() string {
 // than MaxSkips skips the last one says how many there were.
 func (r Report) Append(dst []byte) []byte {
 	dst = mpack.AppendStr(mpack.AppendMap(dst, 1), "report")
-	dst = mpack.AppendMap(dst, 16)
+	dst = mpack.AppendMap(dst, 18)
 	dst = appendList(dst, "namespaces", r.Namespaces, mpack.AppendStr)
 	dst = appendNumber(dst, "roots", r.Roots)
 	dst = appendNumber(dst, "masks", r.Masks)
@@ -51,6 +51,8 @@ func (r Report) Append(dst []byte) []byte {
 	dst = appendTruth(dst, "no_new_privs", r.NoNewPrivs)
 	dst = appendTruth(dst, "rlimit_fsize", r.RlimitFsize)
 	dst = appendTruth(dst, "rlimit_cpu", r.RlimitCPU)
+	dst = appendTruth(dst, "rlimit_address_space", r.RlimitAddressSpace)
+	dst = appendTruth(dst, "rlimit_processes", r.RlimitProcesses)
 	dst = appendTruth(dst, "seatbelt", r.Seatbelt)
 	return appendList(dst, "skips", capSkips(r.Skips), appendSkip)
 }
@@ -117,6 +119,8 @@ func readReport(p *Report) func(*mpack.Reader) error {
 		mpack.Field{Name: "no_new_privs", Read: truth(&p.NoNewPrivs)},
 		mpack.Field{Name: "rlimit_fsize", Read: truth(&p.RlimitFsize)},
 		mpack.Field{Name: "rlimit_cpu", Read: truth(&p.RlimitCPU)},
+		mpack.Field{Name: "rlimit_address_space", Read: truth(&p.RlimitAddressSpace)},
+		mpack.Field{Name: "rlimit_processes", Read: truth(&p.RlimitProcesses)},
 		mpack.Field{Name: "seatbelt", Read: truth(&p.Seatbelt)},
 		mpack.Field{Name: "skips", Read: list(&p.Skips, MaxSkips, readSkip)},
 	)

@@ -93,22 +93,24 @@ type Seccomp struct {
 
 // Report is what stage 2 says just before execve.
 type Report struct {
-	Namespaces       []string // kinds found to be another than the helper's
-	Roots            uint64   // roots and mounts verified by device and inode
-	Masks            uint64   // masks verified not to be the host's inode
-	LandlockABI      uint64
-	LandlockNet      bool
-	LandlockScope    bool
-	LandlockUnix     bool
-	SeccompMode      uint64 // "Seccomp:" of /proc/self/status
-	SeccompFilters   uint64
-	SeccompNet       bool
-	SeccompHardening bool
-	NoNewPrivs       bool
-	RlimitFsize      bool
-	RlimitCPU        bool
-	Seatbelt         bool // macOS: the profile denied what it must and allowed what it must
-	Skips            []Skip
+	Namespaces         []string // kinds found to be another than the helper's
+	Roots              uint64   // roots and mounts verified by device and inode
+	Masks              uint64   // masks verified not to be the host's inode
+	LandlockABI        uint64
+	LandlockNet        bool
+	LandlockScope      bool
+	LandlockUnix       bool
+	SeccompMode        uint64 // "Seccomp:" of /proc/self/status
+	SeccompFilters     uint64
+	SeccompNet         bool
+	SeccompHardening   bool
+	NoNewPrivs         bool
+	RlimitFsize        bool
+	RlimitCPU          bool
+	RlimitAddressSpace bool // macOS
+	RlimitProcesses    bool // macOS
+	Seatbelt           bool // macOS: the profile denied what it must and allowed what it must
+	Skips              []Skip
 }
 
 // Skip is a layer that was asked for and is not there.

@@ -56,7 +56,7 @@ func specGen() *rapid.Generator[Spec] {
 			Checks:     sliceGen(check).Draw(t, "checks"),
 			Landlock: Landlock{
 				Enabled:      rapid.Bool().Draw(t, "enabled"),
-				Reason:       rapid.String().Draw(t, "reason"),
+				Reason:       rapid.StringN(0, -1, MaxText).Draw(t, "reason"),
 				Rules:        sliceGen(rule).Draw(t, "rules"),
 				DenyNet:      rapid.Bool().Draw(t, "deny net"),
 				Scope:        rapid.Bool().Draw(t, "scope"),
@@ -71,28 +71,33 @@ func specGen() *rapid.Generator[Spec] {
 	})
 }
 
+// tag makes the short names of layers, steps and kinds.
+var tag = rapid.StringN(0, -1, maxTag)
+
 func reportGen() *rapid.Generator[Report] {
 	skip := rapid.Custom(func(t *rapid.T) Skip {
-		return Skip{Tag: rapid.String().Draw(t, "tag"), Reason: rapid.String().Draw(t, "reason")}
+		return Skip{Tag: tag.Draw(t, "tag"), Reason: rapid.StringN(0, -1, MaxText).Draw(t, "reason")}
 	})
 	return rapid.Custom(func(t *rapid.T) Report {
 		return Report{
-			Namespaces:       sliceGen(rapid.String()).Draw(t, "namespaces"),
-			Roots:            rapid.Uint64().Draw(t, "roots"),
-			Masks:            rapid.Uint64().Draw(t, "masks"),
-			LandlockABI:      rapid.Uint64().Draw(t, "abi"),
-			LandlockNet:      rapid.Bool().Draw(t, "landlock net"),
-			LandlockScope:    rapid.Bool().Draw(t, "landlock scope"),
-			LandlockUnix:     rapid.Bool().Draw(t, "landlock unix"),
-			SeccompMode:      rapid.Uint64().Draw(t, "mode"),
-			SeccompFilters:   rapid.Uint64().Draw(t, "filters"),
-			SeccompNet:       rapid.Bool().Draw(t, "seccomp net"),
-			SeccompHardening: rapid.Bool().Draw(t, "hardening"),
-			NoNewPrivs:       rapid.Bool().Draw(t, "nnp"),
-			RlimitFsize:      rapid.Bool().Draw(t, "fsize"),
-			RlimitCPU:        rapid.Bool().Draw(t, "cpu"),
-			Seatbelt:         rapid.Bool().Draw(t, "seatbelt"),
-			Skips:            sliceGen(skip).Draw(t, "skips"),
+			Namespaces:         sliceGen(tag).Draw(t, "namespaces"),
+			Roots:              rapid.Uint64().Draw(t, "roots"),
+			Masks:              rapid.Uint64().Draw(t, "masks"),
+			LandlockABI:        rapid.Uint64().Draw(t, "abi"),
+			LandlockNet:        rapid.Bool().Draw(t, "landlock net"),
+			LandlockScope:      rapid.Bool().Draw(t, "landlock scope"),
+			LandlockUnix:       rapid.Bool().Draw(t, "landlock unix"),
+			SeccompMode:        rapid.Uint64().Draw(t, "mode"),
+			SeccompFilters:     rapid.Uint64().Draw(t, "filters"),
+			SeccompNet:         rapid.Bool().Draw(t, "seccomp net"),
+			SeccompHardening:   rapid.Bool().Draw(t, "hardening"),
+			NoNewPrivs:         rapid.Bool().Draw(t, "nnp"),
+			RlimitFsize:        rapid.Bool().Draw(t, "fsize"),
+			RlimitCPU:          rapid.Bool().Draw(t, "cpu"),
+			RlimitAddressSpace: rapid.Bool().Draw(t, "as"),
+			RlimitProcesses:    rapid.Bool().Draw(t, "nproc"),
+			Seatbelt:           rapid.Bool().Draw(t, "seatbelt"),
+			Skips:              sliceGen(skip).Draw(t, "skips"),
 		}
 	})
 }
@@ -122,9 +127,9 @@ func TestMessageRoundTrip(t *testing.T) {
 			t.Fatalf("got %+v, %v\nwant %+v", m, err, report)
 		}
 		failure := Failure{
-			Step:  rapid.String().Draw(t, "step"),
+			Step:  tag.Draw(t, "step"),
 			Errno: rapid.Uint64().Draw(t, "errno"),
-			Msg:   rapid.String().Draw(t, "msg"),
+			Msg:   rapid.StringN(0, -1, MaxText).Draw(t, "msg"),
 		}
 		m, err = DecodeMessage(failure.Append(nil))
 		if err != nil || m.Report != nil || *m.Failure != failure {
