@@ -1,12 +1,15 @@
 package roots
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/plan"
 )
 
 // TestPlantedLinksAreRefused tries each place where a link can stand; every row
@@ -49,7 +52,8 @@ func TestPlantedLinksAreRefused(t *testing.T) {
 				return
 			}
 			want := "is reached through the link " + c.link + ", which a confined command could have made"
-			if err == nil || !strings.Contains(err.Error(), want) {
+			var refusal *plan.Refusal
+			if !errors.As(err, &refusal) || refusal.Reason != want || refusal.List != "list[0]" {
 				t.Errorf("refused with %v, want %q", err, want)
 			}
 		})

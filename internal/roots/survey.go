@@ -177,11 +177,7 @@ func (s *survey) refuse(path, reason string) error {
 	if s.label != nil {
 		list = s.label(path)
 	}
-	var refusal any = &plan.Refusal{List: list, Path: path, Reason: reason}
-	if err, ok := refusal.(error); ok {
-		return err
-	}
-	return fmt.Errorf("refused: %s %s", show(path), reason)
+	return &plan.Refusal{List: list, Path: path, Reason: reason}
 }
 
 // show gives a path for a message, quoted where it holds anything unusual.

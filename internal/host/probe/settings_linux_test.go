@@ -26,6 +26,10 @@ var settings = map[string]struct {
 	"no network namespaces": {func() error {
 		return os.WriteFile("/proc/sys/user/max_net_namespaces", []byte("0"), 0)
 	}, host.Absent, "user.max_net_namespaces=0"},
+	// The jail needs two, one in the other: a ceiling that is used up is no setting.
+	"user namespaces used up": {func() error {
+		return os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("1"), 0)
+	}, host.Unsure, "exit code 1"},
 	"proc covered": {func() error {
 		return unix.Mount("none", "/proc/tty", "tmpfs", 0, "")
 	}, host.Absent, "mount too revealing"},
