@@ -12,7 +12,7 @@ func (h *Helper) checkBefore() error {
 	if h.opts.Demand != Full {
 		return nil
 	}
-	for _, f := range []string{"degraded", "platform-unsupported"} {
+	for _, f := range []string{protocol.FeatureDegraded, protocol.FeaturePlatformUnsupported} {
 		if h.Has(f) {
 			return &NotEnforcedError{Missing: []string{"the helper's hello says " + f}}
 		}

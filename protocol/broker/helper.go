@@ -25,6 +25,7 @@ type Helper struct {
 	stop    chan struct{} // closed: nothing is written any more
 	done    chan struct{} // closed: the process has ended, all is settled
 	stopped sync.Once
+	cut     *time.Timer // closes the input under a write that does not end
 	wg      sync.WaitGroup
 
 	mu      sync.Mutex
@@ -195,11 +196,13 @@ func (h *Helper) ended(within time.Duration) bool {
 	}
 }
 
-// hangUp stops the writing and closes the helper's input, which unblocks a write.
+// hangUp stops the writing; the writer closes the helper's input. A frame that is
+// being written gets a second to become whole: a cut one would be a malformed frame
+// and an unclean end.
 func (h *Helper) hangUp() {
 	h.stopped.Do(func() {
 		close(h.stop)
-		h.link.in.Close()
+		h.cut = time.AfterFunc(time.Second, func() { h.link.in.Close() })
 	})
 }
 
@@ -233,6 +236,8 @@ func (h *Helper) lost() error {
 func (h *Helper) settle() {
 	err := h.link.proc.Wait()
 	h.hangUp()
+	h.cut.Stop()
+	h.link.in.Close() // nobody reads it now
 	h.link.out.Close()
 	h.mu.Lock()
 	if h.killed && err != nil {

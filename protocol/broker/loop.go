@@ -29,6 +29,7 @@ func (h *Helper) send(ctx context.Context, id uint64, body protocol.Body) error 
 // is behind one chunk at most. A failed write is not an error of its own: the read
 // loop sees the helper's end and knows why.
 func (h *Helper) writeLoop() {
+	defer h.link.in.Close()
 	for {
 		var o outgoing
 		select {

@@ -91,4 +91,3 @@ func (e *Execution) sendStdin(body protocol.ExecStdin) error {
 }
 
 var _ io.Writer = (*Execution)(nil)
-
