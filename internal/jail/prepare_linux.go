@@ -26,7 +26,6 @@ type job struct {
 	reached *roots.Reached
 	plan    plan.Plan
 	audit   plan.Audit
-	places  *roots.Placeholders
 	bwrap   *bwrap.Command // nil: degraded
 	spec    spec.Spec
 }
@@ -140,11 +139,23 @@ func (j *job) environment() env.Input {
 		}
 	}
 	if j.jailed() {
-		in.View = j.plan.Access
+		in.View = j.view
 	} else {
 		in.Scratch, in.Tmpfs = degradedScratch(j.req.Policy), false
 	}
 	return in
+}
+
+// view says what the command may do at a physical path.
+func (j *job) view(path string) (readable, writable bool) {
+	v := j.plan.At(path)
+	switch v.Effect {
+	case plan.ReadWrite:
+		return true, true
+	case plan.Private:
+		return true, v.Op.Class == plan.ScratchTmpfs || host.Beneath(path, "/dev/shm")
+	}
+	return v.Effect == plan.ReadOnly, false
 }
 
 // degradedScratch is the scratch of a host that cannot mount one.
@@ -157,10 +168,6 @@ func degradedScratch(p protocol.Policy) string {
 
 // render makes the placeholders, then bubblewrap's arguments.
 func (j *job) render() error {
-	var err error
-	if j.places, err = roots.Place(j.plan.Ops, j.reached); err != nil {
-		return err
-	}
 	cmd, err := bwrap.Render(j.plan, bwrap.Options{
 		FirstFD: spec.FirstFD + 1, Flags: j.facts.Bwrap.Flags,
 		NetFull:      j.req.Policy.Network.Mode == protocol.NetFull,
@@ -184,8 +191,8 @@ func (j *job) render() error {
 func (j *job) restrict() {
 	p := j.req.Policy
 	j.spec.Landlock = landlock.Rules(j.plan, landlock.Options{
-		Policy: p, Jailed: j.jailed(), ABI: j.facts.LandlockABI, Reason: j.facts.LandlockReason,
-		NestedUserns: j.host.AllowNestedUserns, Exec: j.spec.Path,
+		ABI: j.facts.LandlockABI, Reason: j.facts.LandlockReason, Jailed: j.jailed(),
+		DenyNet: p.Network.Mode != protocol.NetFull, NestedUserns: j.host.AllowNestedUserns,
 	})
 	j.spec.Seccomp = spec.Seccomp{
 		DenyNet:   p.Network.Mode != protocol.NetFull,
@@ -229,9 +236,6 @@ func (j *job) outcome(e ended) report.Outcome {
 // release takes what the execution put on the host away again.
 func (j *job) release() error {
 	var err error
-	if j.places != nil {
-		err = j.places.Release()
-	}
 	if j.reached != nil {
 		err = errors.Join(err, j.reached.Close())
 	}

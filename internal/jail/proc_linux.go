@@ -189,6 +189,6 @@ func pipeBytes(f *os.File) int {
 		return 0
 	}
 	n := 0
-	_ = c.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.FIONREAD) })
+	_ = c.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
 	return n
 }

@@ -63,7 +63,7 @@ func ParseOptions(args []string) (Options, error) {
 		}
 	}
 	for _, tag := range o.AcceptSkip {
-		if !protocol.KnownTag(tag) {
+		if !slices.ContainsFunc(protocol.Tags(), func(t protocol.Tag) bool { return t.ID == tag }) {
 			return Options{}, fmt.Errorf("--accept-skip %q is no layer's name", tag)
 		}
 	}
