@@ -22,6 +22,10 @@ type Writability struct {
 	// Memory is what earlier policies of this process let a command write. It may
 	// be nil.
 	Memory *Memory
+	// Optional is looked at as well, but a link that may not be followed refuses
+	// nothing there: it stands in the layout as Denied. Meant for what the policy
+	// does not name, the directories of a PATH.
+	Optional []string
 	// Label names the policy list of a path, "writable_roots[0]", for refusals. It
 	// may be nil.
 	Label func(path string) string
@@ -64,6 +68,7 @@ type survey struct {
 	label  func(string) string
 	places *places // directories that a command may write, as known so far
 	free   bool    // follow every link
+	barred string  // the last link that was not followed
 }
 
 func (s *survey) run(paths []string, w Writability) error {
@@ -105,6 +110,11 @@ func (s *survey) run(paths []string, w Writability) error {
 			s.r.keep(at)
 		}
 	}
+	for _, path := range sorted(w.Optional) {
+		if _, err := s.walk(path); err != nil && s.barred != "" {
+			s.r.layout[s.barred] = host.Node{Kind: host.Denied}
+		}
+	}
 	return nil
 }
 
@@ -114,6 +124,7 @@ func (s *survey) walk(path string) (string, error) {
 		return "", fmt.Errorf("cannot reach %q: it is not absolute", path)
 	}
 	at, todo, hops := "/", split(path), 0
+	s.barred = ""
 	for len(todo) > 0 {
 		name := todo[0]
 		todo = todo[1:]
@@ -154,6 +165,7 @@ func (s *survey) walk(path string) (string, error) {
 
 // judge says whether the link at may be followed; it lies in the directory dir.
 func (s *survey) judge(path, dir, at string, link host.Node) error {
+	s.barred = at
 	if reason := s.r.never[at]; reason != "" {
 		return s.refuse(path, fmt.Sprintf("is reached through the link %s, %s", show(at), reason))
 	}
@@ -201,6 +213,15 @@ func split(path string) []string {
 
 func sorted(paths []string) []string {
 	out := append([]string(nil), paths...)
+	sort.Strings(out)
+	return out
+}
+
+func keys(set map[string]bool) []string {
+	var out []string
+	for k := range set {
+		out = append(out, k)
+	}
 	sort.Strings(out)
 	return out
 }

@@ -1,0 +1,85 @@
+package roots
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/host"
+)
+
+// markName is the extended attribute of a placeholder.
+const markName = "user.sandboxd.placeholder"
+
+// markTime is the modification time of a placeholder where the file system has no
+// user attributes. It also changes as soon as anything is made inside.
+var markTime = unix.Timespec{Sec: 1234567890, Nsec: 271828000}
+
+// Modes of placeholders: a directory is nobody else's business, a file with
+// contents has to be readable by whoever reads such a file.
+const (
+	dirMode   = 0o700
+	fileMode  = 0o644
+	emptyMode = 0o600
+)
+
+// maxContent is the size of the longest placeholder file, in bytes.
+const maxContent = 16
+
+func fdPath(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
+
+// mark makes a placeholder known as one; false means that this file system takes
+// neither mark.
+func mark(fd int) bool {
+	if unix.Setxattr(fdPath(fd), markName, []byte("1"), 0) == nil {
+		return true
+	}
+	ts := []unix.Timespec{markTime, markTime}
+	return unix.UtimesNanoAt(unix.AT_FDCWD, fdPath(fd), ts, 0) == nil && marked(fd)
+}
+
+// unmark lets what became somebody's directory be theirs.
+func unmark(fd int) { _ = unix.Removexattr(fdPath(fd), markName) }
+
+func marked(fd int) bool {
+	var value [8]byte
+	if _, err := unix.Getxattr(fdPath(fd), markName, value[:]); err == nil {
+		return true
+	}
+	var st unix.Stat_t
+	return unix.Fstat(fd, &st) == nil && st.Mtim.Sec == markTime.Sec && int64(st.Mtim.Nsec) == int64(markTime.Nsec)
+}
+
+// leftover says whether an O_PATH descriptor is that of a placeholder, in use or
+// left by a process that was killed. Only this user's are known as such.
+func leftover(fd int, n host.Node) bool {
+	if int(n.UID) != os.Geteuid() || n.Nlink > 2 {
+		return false
+	}
+	switch {
+	case n.Kind == host.Dir && n.Mode == dirMode:
+		return marked(fd) && emptyDir(fd)
+	case n.Kind == host.File && n.Nlink == 1 && (n.Mode == fileMode || n.Mode == emptyMode):
+		var st unix.Stat_t
+		return unix.Fstat(fd, &st) == nil && st.Size <= maxContent && marked(fd)
+	}
+	return false
+}
+
+func emptyDir(fd int) bool {
+	dir, err := os.Open(fdPath(fd))
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(1)
+	return len(names) == 0
+}
+
+// holds says whether a placeholder file still has exactly its contents.
+func holds(fd int, content string) bool {
+	buf := make([]byte, len(content)+1)
+	n, err := unix.Pread(fd, buf, 0)
+	return err == nil && string(buf[:n]) == content
+}
