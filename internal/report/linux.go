@@ -89,7 +89,7 @@ func (l *list) degraded(o Outcome) {
 	l.skip(protocol.TagBwrap, reason+"; no namespaces: the command sees the host's processes and network interfaces, and a process of it can outlive a helper that is killed")
 	view := "no view of its own: nothing is masked or made read-only by mounts"
 	if n := len(o.Policy.Protected); n > 0 {
-		view += ", the " + plural(n, "protected path shows", "protected paths show") + " wherever a grant covers them"
+		view += ", what protected names (" + plural(n, "path", "paths") + ") shows wherever a grant covers it"
 	}
 	if o.Policy.Scratch == protocol.ScratchTmpfs {
 		view += ", and there is no private scratch"
@@ -97,6 +97,11 @@ func (l *list) degraded(o Outcome) {
 	l.skip(protocol.TagMounts, view)
 	if o.Report == nil || !o.Report.LandlockUnix {
 		l.skip(protocol.TagSockets, "path sockets of the host's services can be connected to")
+	}
+	for _, s := range o.Audit.Skips {
+		if s.Tag == protocol.TagGuard { // the others are about mounts that there are not
+			l.skip(s.Tag, s.Reason)
+		}
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"sandboxd/protocol"
 )
 
-// order is the order of an enforcement list, documented in PROTOCOL.md: what says
+// order is the fixed order of an enforcement list: what says
 // that nothing can be believed first, then file system, system calls, ceilings, and
 // last what is no layer. Within one tag what was applied comes before what was not.
 var order = []string{
