@@ -110,10 +110,14 @@ func TestFailures(t *testing.T) {
 	})
 }
 
+func checkRoot(w world) spec.Check {
+	return spec.Check{Path: w.dir, What: spec.CheckRoot, ID: idOf(w.dir), List: "writable_roots[0]"}
+}
+
 func wrongRoot(w world) spec.Check {
-	id := idOf(w.dir)
-	id.Ino++
-	return spec.Check{Path: w.dir, What: spec.CheckRoot, ID: id, List: "writable_roots[0]"}
+	c := checkRoot(w)
+	c.ID.Ino++
+	return c
 }
 
 func idOf(path string) host.ID {
