@@ -53,8 +53,12 @@ func (b *builder) grantScratch() *Refusal {
 }
 
 // grantBase adds the system directories that exist. Under a host view they are
-// what stays read-only; the merge drops them where "/" itself is read-only.
+// what stays read-only; the merge drops them where "/" itself is read-only. One
+// inside another ("/bin" through its link, "/etc/resolv.conf") needs no grant of
+// its own, and with one it would narrow a policy that names the outer directory.
 func (b *builder) grantBase() *Refusal {
+	var ops []Op
+	base := map[string]bool{}
 	for _, d := range autoDirs(b.f, b.hostView) {
 		res := b.f.Layout.Resolve(d.Path)
 		if res.Err != nil || !exists(res.Node.Kind) || systemless(res.Path) {
@@ -63,8 +67,16 @@ func (b *builder) grantBase() *Refusal {
 		if _, closed := b.closedDir(res.Path); closed {
 			continue
 		}
-		b.put(Op{Path: res.Path, Class: SystemRO, Node: res.Node,
+		base[res.Path] = true
+		ops = append(ops, Op{Path: res.Path, Class: SystemRO, Node: res.Node,
 			Origin: Origin{List: listBase, Index: -1, Path: d.Path, Why: d.Why}})
+	}
+	for _, op := range ops {
+		inner := false
+		ancestors(op.Path, func(dir string) bool { inner = inner || base[dir]; return !inner })
+		if !inner {
+			b.put(op)
+		}
 	}
 	return nil
 }

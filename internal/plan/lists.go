@@ -106,7 +106,6 @@ func (b *builder) addRoot(e entry) {
 	b.asked = append(b.asked, Asked{e.origin, e.res.Path, e.res.Node, Planned})
 	if e.res.Path == "/" {
 		b.hostView = true
-		b.writable = b.writable || e.class == Writable
 	}
 }
 
