@@ -3,7 +3,6 @@ package roots
 import (
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -13,8 +12,9 @@ import (
 // replaces what is under a mount point by rename, or removes it, the kernel takes
 // the mount away without a word to anybody else.
 type Watch struct {
-	table *os.File // mountinfo of the jail's init: holds its mount namespace
-	stop  *os.File // write end of a pipe
+	// Plain descriptors: the runtime's own poller would take the events away.
+	table int // mountinfo of the jail's init: holds its mount namespace
+	stop  int // write end of a pipe
 	done  chan struct{}
 	told  func([]string)
 
@@ -29,27 +29,28 @@ type Watch struct {
 // each once; a point that is not mounted even now is lost at once. A rename of a
 // parent does not wake the watch: Stop looks again.
 func StartWatch(initPID int, points []string, told func(lost []string)) (*Watch, error) {
-	table, err := os.OpenFile(fmt.Sprintf("/proc/%d/mountinfo", initPID), os.O_RDONLY, 0)
+	path := fmt.Sprintf("/proc/%d/mountinfo", initPID)
+	table, err := retry(func() (int, error) { return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
 	if err != nil {
 		return nil, fmt.Errorf("cannot watch the jail's mounts: %w", err)
 	}
-	wake, stop, err := os.Pipe()
-	if err != nil {
-		table.Close()
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		unix.Close(table)
 		return nil, fmt.Errorf("cannot watch the jail's mounts: %w", err)
 	}
-	w := &Watch{table: table, stop: stop, done: make(chan struct{}), told: told, want: map[string]int{}, lost: map[string]bool{}}
+	w := &Watch{table: table, stop: pipe[1], done: make(chan struct{}), told: told, want: map[string]int{}, lost: map[string]bool{}}
 	now, err := w.read()
 	if err != nil {
-		table.Close()
-		wake.Close()
-		stop.Close()
+		unix.Close(table)
+		unix.Close(pipe[0])
+		unix.Close(pipe[1])
 		return nil, err
 	}
 	for _, point := range points {
 		w.want[point] = max(now[point], 1)
 	}
-	go w.run(wake)
+	go w.run(pipe[0])
 	return w, nil
 }
 
@@ -57,20 +58,21 @@ func StartWatch(initPID int, points []string, told func(lost []string)) (*Watch,
 // sorted. It may be called after init has ended, and must be called before
 // placeholders are removed: the watch keeps the jail's mounts in being.
 func (w *Watch) Stop() ([]string, error) {
-	w.stop.Close()
+	_, _ = unix.Write(w.stop, []byte{0})
 	<-w.done
+	unix.Close(w.stop)
 	_, err := w.check()
-	w.table.Close()
+	unix.Close(w.table)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return keys(w.lost), err
 }
 
-func (w *Watch) run(wake *os.File) {
+func (w *Watch) run(wake int) {
 	defer close(w.done)
-	defer wake.Close()
+	defer unix.Close(wake)
 	// proc_pid_mounts(5): a change of the table shows as POLLPRI and POLLERR.
-	fds := []unix.PollFd{{Fd: int32(w.table.Fd()), Events: unix.POLLPRI}, {Fd: int32(wake.Fd()), Events: unix.POLLIN}}
+	fds := []unix.PollFd{{Fd: int32(w.table), Events: unix.POLLPRI}, {Fd: int32(wake), Events: unix.POLLIN}}
 	for {
 		if lost, err := w.check(); err == nil && len(lost) > 0 && w.told != nil {
 			w.told(lost)
@@ -88,20 +90,45 @@ func (w *Watch) run(wake *os.File) {
 
 // check compares the table and gives the points that are newly lost.
 func (w *Watch) check() ([]string, error) {
+	gone, err := w.missing()
+	if err == nil && len(gone) > 0 {
+		// A table is read in pieces, and older kernels skip a line when one before it
+		// goes meanwhile. A command is stopped for this, so look twice.
+		var again map[string]bool
+		if again, err = w.missing(); err == nil {
+			for point := range gone {
+				if !again[point] {
+					delete(gone, point)
+				}
+			}
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for point := range gone {
+		w.lost[point] = true
+	}
+	return keys(gone), nil
+}
+
+// missing gives the points, not yet known as lost, that have fewer mounts.
+func (w *Watch) missing() (map[string]bool, error) {
 	now, err := w.read()
 	if err != nil {
 		return nil, err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	fresh := map[string]bool{}
+	gone := map[string]bool{}
 	for point, n := range w.want {
 		if now[point] < n && !w.lost[point] {
-			w.lost[point] = true
-			fresh[point] = true
+			gone[point] = true
 		}
 	}
-	return keys(fresh), nil
+	return gone, nil
 }
 
 // read counts the mounts at each point.
@@ -122,11 +149,11 @@ func (w *Watch) read() (map[string]int, error) {
 }
 
 // readFrom reads a whole file of /proc from its start.
-func readFrom(f *os.File) ([]byte, error) {
+func readFrom(fd int) ([]byte, error) {
 	var out []byte
 	buf := make([]byte, 1<<16)
 	for {
-		n, err := unix.Pread(int(f.Fd()), buf, int64(len(out)))
+		n, err := unix.Pread(fd, buf, int64(len(out)))
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue

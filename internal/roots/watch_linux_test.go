@@ -1,0 +1,61 @@
+package roots
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+func TestWatchTellsOfLostMounts(t *testing.T) {
+	dir := testDir(t)
+	build(t, dir, "removed/", "stays/", "parent/moved/")
+	in := func(p string) string { return filepath.Join(dir, p) }
+	points := []string{in("removed"), in("stays"), in("parent/moved")}
+	jail := start(t, "mount", points[0]+":"+points[1]+":"+points[2])
+	told := make(chan []string, 8)
+	w, err := StartWatch(jail.cmd.Process.Pid, points, func(lost []string) { told <- lost })
+	must(t, err)
+	// The host removes what is under a mask: the mount goes with it.
+	must(t, os.Remove(in("removed")))
+	if lost := <-told; !slices.Equal(lost, []string{in("removed")}) {
+		t.Errorf("told of %v", lost)
+	}
+	// A rename of a parent is seen at the end at the latest.
+	must(t, os.Rename(in("parent"), in("elsewhere")))
+	jail.kill()
+	lost, err := w.Stop()
+	must(t, err)
+	if !slices.Equal(lost, []string{in("parent/moved"), in("removed")}) {
+		t.Errorf("lost in all: %v", lost)
+	}
+}
+
+func TestWatchOfAnUndisturbedJail(t *testing.T) {
+	dir := testDir(t)
+	build(t, dir, "a/", "b/")
+	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	jail := start(t, "mount", a)
+	w, err := StartWatch(jail.cmd.Process.Pid, []string{a}, func(lost []string) { t.Errorf("told of %v", lost) })
+	must(t, err)
+	jail.kill()
+	lost, err := w.Stop()
+	must(t, err)
+	if len(lost) != 0 {
+		t.Errorf("lost %v", lost)
+	}
+	// One that was never mounted is told of at once.
+	other := start(t, "mount", a)
+	told := make(chan []string, 1)
+	w, err = StartWatch(other.cmd.Process.Pid, []string{a, b}, func(lost []string) { told <- lost })
+	must(t, err)
+	if lost := <-told; !slices.Equal(lost, []string{b}) {
+		t.Errorf("told of %v", lost)
+	}
+	if _, err := w.Stop(); err != nil {
+		t.Error(err)
+	}
+	if _, err := StartWatch(1<<22+1, nil, nil); err == nil {
+		t.Error("watching a process that does not exist")
+	}
+}
