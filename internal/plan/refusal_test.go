@@ -1,0 +1,170 @@
+package plan_test
+
+import (
+	"strings"
+	"testing"
+
+	"sandboxd/internal/host"
+	"sandboxd/internal/plan"
+	"sandboxd/protocol"
+)
+
+// hostCase is one policy on one host.
+type hostCase struct {
+	name  string
+	tree  func(tree)
+	p     protocol.Policy
+	facts func(*host.Facts)
+	want  []string // parts of the refusal; empty: it must have a plan
+}
+
+func (c hostCase) build() (drawn, error) {
+	d := drawn{tr: newTree(), p: c.p}
+	d.tr.dir("/home/u/ws")
+	if c.tree != nil {
+		c.tree(d.tr)
+	}
+	if d.p.Scratch == "" {
+		d.p.Scratch = protocol.ScratchTmpfs
+	}
+	d.f = host.Facts{OS: "linux", UID: 1000, GID: 1000, TotalRAM: 1 << 30, Home: "/home/u", LandlockABI: 7}
+	if c.facts != nil {
+		c.facts(&d.f)
+	}
+	d.f.Layout = d.tr.survey(plan.Paths(d.p, d.f))
+	var err error
+	d.pl, err = plan.Build(d.p, d.f)
+	return d, err
+}
+
+func ro(path string) protocol.Mount {
+	return protocol.Mount{Path: path, Access: protocol.ReadOnly, Required: true}
+}
+
+func rw(path string) protocol.Mount {
+	return protocol.Mount{Path: path, Access: protocol.ReadWrite, Required: true}
+}
+
+func asRoot(f *host.Facts) { f.UID, f.GID = 0, 0 }
+
+var refusals = []hostCase{
+	{"writable root missing", nil, protocol.Policy{WritableRoots: []string{"/home/u/gone/x"}}, nil,
+		[]string{`writable_roots[0] "/home/u/gone/x"`, `"/home/u/gone" does not exist`, "create it"}},
+	{"readable root missing is tolerated", nil, protocol.Policy{ReadableRoots: []string{"/home/u/gone"}}, nil, nil},
+	{"readable root below a file is tolerated", func(t tree) { t.file("/home/u/f") }, protocol.Policy{ReadableRoots: []string{"/home/u/f/x"}}, nil, nil},
+	{"writable root below a file", func(t tree) { t.file("/home/u/f") }, protocol.Policy{WritableRoots: []string{"/home/u/f/x"}}, nil,
+		[]string{"writable_roots[0]", `below "/home/u/f", which is not a directory`}},
+	{"writable root through a loop", func(t tree) { t.link("/home/u/l", "l") }, protocol.Policy{WritableRoots: []string{"/home/u/l"}}, nil,
+		[]string{"writable_roots[0]", "loop"}},
+	{"protected loop", func(t tree) { t.link("/home/u/l", "l") }, protocol.Policy{Protected: []string{"/home/u/l"}}, nil,
+		[]string{"protected[0]", "loop"}},
+	{"protected leads to the root", func(t tree) { t.link("/home/u/l", "/") }, protocol.Policy{Protected: []string{"/home/u/l"}}, nil,
+		[]string{"protected[0]", `leads to "/"`}},
+	{"protected /proc", nil, protocol.Policy{Protected: []string{"/proc"}}, nil, []string{"protected[0]", "needs its own /proc"}},
+	{"protected process", func(t tree) { t.link("/proc/self", "12"); t.dir("/proc/12") }, protocol.Policy{Protected: []string{"/proc/self"}}, nil,
+		[]string{"protected[0]", `"/proc/12" cannot be masked`}},
+	{"scratch missing", nil, protocol.Policy{Scratch: "/scratch"}, nil, []string{`scratch "/scratch"`, "does not exist"}},
+	{"scratch leads to the root", func(t tree) { t.link("/s", "/") }, protocol.Policy{Scratch: "/s"}, nil, []string{"scratch", `leads to "/"`}},
+	{"scratch is a file", func(t tree) { t.file("/s") }, protocol.Policy{Scratch: "/s"}, nil, []string{"scratch", "not a directory"}},
+	{"no /tmp in a host view", func(t tree) { delete(t, "/tmp") }, protocol.Policy{ReadableRoots: []string{"/"}}, nil, []string{"scratch", `"/tmp" does not exist`}},
+	{"no /tmp in a minimal view", func(t tree) { delete(t, "/tmp") }, protocol.Policy{}, nil, nil},
+	{"required mount missing", nil, protocol.Policy{Mounts: []protocol.Mount{ro("/home/u/sock")}}, nil, []string{"mounts[0]", "required", "set required to false"}},
+	{"optional mount missing", nil, protocol.Policy{Mounts: []protocol.Mount{{Path: "/home/u/sock", Access: protocol.ReadOnly}}}, nil, nil},
+	{"mount twice through a link", func(t tree) { t.file("/home/u/f"); t.link("/home/u/l", "f") }, protocol.Policy{Mounts: []protocol.Mount{ro("/home/u/f"), ro("/home/u/l")}}, nil,
+		[]string{"mounts[1]", `mounts[0] "/home/u/f"`, "same place"}},
+	{"mount below /proc through a link", func(t tree) { t.file("/proc/kcore"); t.link("/home/u/l", "/proc/kcore") }, protocol.Policy{Mounts: []protocol.Mount{ro("/home/u/l")}}, nil,
+		[]string{"mounts[0]", `"/proc/kcore"`}},
+	{"mount at /dev through a link", func(t tree) { t.link("/home/u/l", "/dev") }, protocol.Policy{Mounts: []protocol.Mount{ro("/home/u/l")}}, nil, []string{"mounts[0]", `leads to "/dev"`}},
+	{"mount at the root through a link", func(t tree) { t.link("/home/u/l", "/") }, protocol.Policy{Mounts: []protocol.Mount{ro("/home/u/l")}}, nil, []string{"mounts[0]", `leads to "/"`}},
+	{"mount reaches into protected through a link", func(t tree) { t.file("/home/u/s/f"); t.link("/home/u/l", "s/f") },
+		protocol.Policy{Protected: []string{"/home/u/s"}, Mounts: []protocol.Mount{ro("/home/u/l")}}, nil,
+		[]string{"mounts[0]", `"/home/u/l" (which is "/home/u/s/f")`, `protected[0] "/home/u/s"`}},
+	{"mount covers protected through a link", func(t tree) { t.dir("/home/u/s/d"); t.link("/home/u/l", "s") },
+		protocol.Policy{Protected: []string{"/home/u/s/d"}, Mounts: []protocol.Mount{ro("/home/u/l")}}, nil, []string{"mounts[0]", "covers", "protected[0]"}},
+	{"read-only mount above a writable root through a link", func(t tree) { t.link("/home/l", "u") },
+		protocol.Policy{WritableRoots: []string{"/home/u/ws"}, Mounts: []protocol.Mount{ro("/home/l")}}, nil, []string{"mounts[0]", "writable_roots[0]"}},
+	{"read-only mount below a writable root is fine", func(t tree) { t.file("/home/u/ws/f") },
+		protocol.Policy{WritableRoots: []string{"/home/u/ws"}, Mounts: []protocol.Mount{ro("/home/u/ws/f")}}, nil, nil},
+	{"read-write mount above a writable root is fine", nil,
+		protocol.Policy{WritableRoots: []string{"/home/u/ws"}, Mounts: []protocol.Mount{rw("/home/u")}}, nil, nil},
+	{"mount is a protected inode under another name", func(t tree) { t.file("/home/u/f"); t["/home/u/g"] = t["/home/u/f"] },
+		protocol.Policy{Protected: []string{"/home/u/f"}, Mounts: []protocol.Mount{ro("/home/u/g")}}, nil, []string{"mounts[0]", "same inode", "protected[0]"}},
+	{"root caller below a closed directory", func(t tree) {
+		t.put("/home/v", host.Node{Kind: host.Dir, Mode: 0o700, UID: 7, GID: 7})
+		t.dir("/home/v/ws")
+	},
+		protocol.Policy{WritableRoots: []string{"/home/v/ws"}}, asRoot, []string{"writable_roots[0]", `"/home/v" belongs to another user`}},
+	{"the owner passes it", func(t tree) {
+		t.put("/home/v", host.Node{Kind: host.Dir, Mode: 0o700, UID: 1000, GID: 7})
+		t.dir("/home/v/ws")
+	}, protocol.Policy{WritableRoots: []string{"/home/v/ws"}}, nil, nil},
+	{"root caller and another user's workspace", func(t tree) { t.put("/srv/ws", host.Node{Kind: host.Dir, Mode: 0o755, UID: 7, GID: 7}) },
+		protocol.Policy{WritableRoots: []string{"/srv/ws"}}, asRoot, []string{"writable_roots[0]", "belongs to uid 7"}},
+	{"root caller and a directory open to all", func(t tree) { t.put("/srv/ws", host.Node{Kind: host.Dir, Mode: 0o1777, UID: 7, GID: 7}) },
+		protocol.Policy{WritableRoots: []string{"/srv/ws"}}, asRoot, nil},
+	{"closed to the caller", func(t tree) { t.put("/home/v/ws", host.Node{Kind: host.Denied}) },
+		protocol.Policy{WritableRoots: []string{"/home/v/ws"}}, nil, []string{"writable_roots[0]", "may not search"}},
+	{"never asked", func(t tree) { t.put("/home/v/ws", host.Node{}) },
+		protocol.Policy{WritableRoots: []string{"/home/v/ws"}}, nil, []string{"writable_roots[0]", "never asked"}},
+	{"control characters are quoted", nil, protocol.Policy{WritableRoots: []string{"/home/\x1b[31m"}}, nil, []string{`"/home/\x1b[31m"`}},
+}
+
+func TestRefusals(t *testing.T) {
+	for _, c := range refusals {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := c.build()
+			if len(c.want) == 0 {
+				if err != nil {
+					t.Fatalf("refused: %v", err)
+				}
+				return
+			}
+			r, ok := err.(*plan.Refusal)
+			if !ok {
+				t.Fatalf("got %v, want a refusal", err)
+			}
+			for _, part := range c.want {
+				if !strings.Contains(r.Error(), part) {
+					t.Errorf("%q lacks %q", r.Error(), part)
+				}
+			}
+		})
+	}
+}
+
+func TestCheckCwd(t *testing.T) {
+	c := hostCase{tree: func(t tree) {
+		t.dir("/home/u/ws/sub")
+		t.file("/home/u/ws/f")
+		t.dir("/home/u/ws/secret")
+		t.dir("/tmp/gone")
+		t.dir("/tmp/kept/ws")
+		t.link("/home/l", "u/ws")
+	}, p: protocol.Policy{WritableRoots: []string{"/home/u/ws", "/tmp/kept/ws"}, Protected: []string{"/home/u/ws/secret"}}}
+	for cwd, want := range map[string]string{
+		"/home/u/ws/sub":    "/home/u/ws/sub",
+		"/home/l/sub":       "/home/u/ws/sub",
+		"/":                 "/",
+		"/tmp":              "/tmp",
+		"/tmp/kept":         "/tmp/kept",
+		"/usr":              "/usr",
+		"/home/u":           "outside the view",
+		"/home/u/ws/secret": "hidden by protected[0]",
+		"/home/u/ws/f":      "not a directory",
+		"/home/u/ws/no":     "does not exist",
+		"/tmp/gone":         "starts empty",
+	} {
+		c.facts = func(f *host.Facts) { f.Cwd = cwd }
+		d, err := c.build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := d.pl.CheckCwd(cwd, d.f)
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want && (err == nil || !strings.Contains(got, want)) {
+			t.Errorf("CheckCwd(%q) = %s, want %s", cwd, got, want)
+		}
+	}
+}
