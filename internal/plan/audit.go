@@ -109,7 +109,7 @@ func (a *Audit) countProtected(l lookup, q Asked) {
 		a.skip("%s %q is not masked: %s %q shows what lies beneath it", q.Origin.name(), q.Origin.Path, op.Origin.name(), op.Origin.Path)
 	case v.Effect == Masked, q.State == Hidden && (v.Effect == None || v.Effect == Private):
 		a.Mask++
-	case q.State == Absent:
+	case q.State == Barred, q.State == Absent && v.Effect != ReadWrite:
 		a.Absent++
 	default:
 		a.skip("%s %q is not masked: %s %q shows it", q.Origin.name(), q.Origin.Path, v.Op.Origin.name(), v.Op.Origin.Path)

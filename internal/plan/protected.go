@@ -182,7 +182,7 @@ func (b *builder) pinFile(e entry, region Op) State {
 			b.pinAt(dir)
 		}
 	}
-	return Absent
+	return Barred
 }
 
 // maskClosed handles a path behind a directory that this caller cannot search.
@@ -197,7 +197,7 @@ func (b *builder) maskClosed(e entry, region Op, dir string) State {
 	}
 	n := b.f.Layout[dir]
 	if region.Class.access() != accessWrite || int(n.UID) != b.f.UID || !host.Beneath(dir, region.Path) || dir == region.Path {
-		return Absent
+		return Barred
 	}
 	b.setMask(Op{Path: dir, Class: MaskDir, Perms: 0o444, Origin: e.origin, Node: n})
 	return Planned
