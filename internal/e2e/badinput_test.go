@@ -95,7 +95,6 @@ func TestBadBodies(t *testing.T) {
 		{"missing env", startBody(dir, field{"env", nil}), protocol.CodeMalformedFrame, "env"},
 		{"unknown key", startBody(dir, field{"shell", str("sh")}), protocol.CodeMalformedFrame, "shell"},
 		{"duplicate key", mapOf(field{"argv", mpack.AppendStrs(nil, []string{"x"})}, field{"argv", mpack.AppendStrs(nil, []string{"x"})}), protocol.CodeMalformedFrame, "argv"},
-		{"invalid UTF-8", startBody(dir, field{"cwd", str("/\xff")}), protocol.CodeMalformedFrame, "cwd"},
 		{"policy is nil", startBody(dir, field{"policy", nul}), protocol.CodeMalformedFrame, "policy"},
 		{"policy is empty", startBody(dir, field{"policy", mapOf()}), protocol.CodeBadPolicy, "v"},
 		{"policy version", startBody(dir, field{"policy", mapOf(field{"v", mpack.AppendUint(nil, 3)})}), protocol.CodeBadPolicy, "v"},
@@ -141,6 +140,7 @@ func TestMalformedFrames(t *testing.T) {
 		"float id":           framed(mapOf(field{"v", mpack.AppendUint(nil, 1)}, field{"id", append([]byte{0xcb}, make([]byte, 8)...)}, field{"kind", str("heartbeat")}, field{"body", mapOf()})),
 		"16 million entries": framed([]byte{0x81, 0xa1, 'v', 0xdd, 0x01, 0x00, 0x00, 0x00, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}),
 		"100,000 deep":       envelope(2, "exec_start", deep),
+		"invalid UTF-8":      envelope(2, "exec_start", startBody(dir, field{"cwd", str("/\xff")})),
 		"ext":                envelope(2, "exec_start", []byte{0xd4, 0x01, 0x02}),
 	}
 	for name, raw := range cases {

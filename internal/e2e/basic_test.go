@@ -55,7 +55,9 @@ func TestWhatACommandIsGiven(t *testing.T) {
 		if got := strings.Split(strings.TrimSpace(r.stdout), "\n"); strings.Join(got, "|") != strings.Join(want, "|") {
 			t.Errorf("got %q", got)
 		}
-		r = c.sh(3, dir, `cat /proc/self/environ | tr '\0' '\n'`)
+		c.start(3, dir, "cat", "/proc/self/environ")
+		r = c.collect(3)
+		r.stdout = strings.ReplaceAll(r.stdout, "\x00", "\n")
 		for _, name := range []string{"PATH=", "HOME=/tmp", "LANG=C.UTF-8", "SANDBOXD_SCRATCH_DIR=/tmp", "TMPDIR=/tmp"} {
 			if !strings.Contains(r.stdout, name) {
 				t.Errorf("%s is missing in %q", name, r.stdout)

@@ -52,12 +52,14 @@ func TestDeadline(t *testing.T) {
 	p := basePolicy(dir)
 	p.Limits.WallSeconds = 1
 	c := connect(t, u, p)
-	r := c.try(2, dir, "sleep 60")
+	r := c.try(2, dir, "sleep 600")
 	if r.exit.Code != 143 || !r.exit.TimedOut || !r.exit.Cancelled {
 		t.Errorf("got %+v", r.exit)
 	}
-	if r := c.sh(3, dir, "true"); r.exit.TimedOut || r.exit.Cancelled {
-		t.Errorf("got %+v", r.exit)
+	c.send(3, protocol.ExecStart{Argv: []string{"/bin/true"}, Cwd: dir, Token: []byte("t"),
+		Env: map[string]string{}, Limits: protocol.Limits{WallSeconds: 600}.Append(nil)})
+	if r := c.collect(3); r.exit == nil || r.exit.Code != 0 || r.exit.TimedOut || r.exit.Cancelled {
+		t.Errorf("got %+v, %+v", r.exit, r.fail)
 	}
 }
 

@@ -20,7 +20,7 @@ type Host struct {
 	Facts host.Facts // without a layout: each execution surveys its own
 	Self  *os.File   // the helper's own image, what stage 2 is executed from
 
-	path       string      // the helper's inherited PATH
+	path       string // the helper's inherited PATH
 	namespaces []spec.Namespace
 	memory     roots.Memory
 	noExitInfo atomic.Bool // this kernel's pidfds do not tell exit statuses

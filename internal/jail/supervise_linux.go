@@ -29,7 +29,7 @@ type supervision struct {
 	report     *spec.Report
 	executed   bool // fd 4 ended after the report: the command's image runs
 	fail       *Error
-	cause      error // fd 4 ended or broke before a report
+	cause      error            // fd 4 ended or broke before a report
 	state      *os.ProcessState // of the scaffolding, once reaped
 	reaped     bool             // the scaffolding was reaped
 	termWanted bool

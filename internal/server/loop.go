@@ -108,7 +108,7 @@ func (l *loop) receive(in incoming) error {
 		if !l.greeted && de.Kind != protocol.KindHello {
 			return l.ungreeted(de.ID, de.Kind)
 		}
-		l.fail(de.ID, protocol.CodeMalformedFrame, "%s", de.Msg)
+		l.fail(de.ID, protocol.CodeMalformedFrame, "%s", de)
 		if de.Kind == protocol.KindHello {
 			return errors.New("the broker's hello is malformed")
 		}
