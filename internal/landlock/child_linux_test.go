@@ -161,18 +161,17 @@ var verbs = map[string]func(a []string) error{
 	"mkdir":    func(a []string) error { return unix.Mkdir(a[0], 0o700) },
 	"symlink":  func(a []string) error { return unix.Symlink("x", a[0]) },
 	"fifo":     func(a []string) error { return unix.Mknod(a[0], unix.S_IFIFO|0o600, 0) },
-	"whiteout": func(a []string) error { return unix.Mknod(a[0], unix.S_IFCHR, 0) },
+	"device":   func(a []string) error { return unix.Mknod(a[0], unix.S_IFCHR|0o600, 1<<8|3) },
 	"remove":   func(a []string) error { return unix.Unlink(a[0]) },
 	"rmdir":    func(a []string) error { return unix.Rmdir(a[0]) },
 	"rename":   func(a []string) error { return unix.Rename(a[0], a[1]) },
 	"link":     func(a []string) error { return unix.Link(a[0], a[1]) },
 	"exec":     run,
 	"mount":    func(a []string) error { return unix.Mount("none", a[0], "tmpfs", 0, "") },
-	"tcp-bind": func(a []string) error { return tcp(unix.Bind, 0) },
-	"tcp-connect": func(a []string) error {
-		port, _ := strconv.Atoi(a[0])
-		return tcp(unix.Connect, port)
-	},
+	"tcp-bind":    func(a []string) error { return inet(unix.SOCK_STREAM, unix.Bind, 0) },
+	"tcp-connect": func(a []string) error { return inet(unix.SOCK_STREAM, unix.Connect, number(a[0])) },
+	"udp-bind":    func(a []string) error { return inet(unix.SOCK_DGRAM, unix.Bind, 0) },
+	"udp-connect": func(a []string) error { return inet(unix.SOCK_DGRAM, unix.Connect, 9) },
 	"abstract": func(a []string) error { return dial("@" + a[0]) },
 	"connect":  func(a []string) error { return dial(a[0]) },
 	"kill":     func(a []string) error { return unix.Kill(number(a[0]), 0) },
@@ -195,8 +194,8 @@ func run(a []string) error {
 	return err
 }
 
-func tcp(call func(int, unix.Sockaddr) error, port int) error {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+func inet(kind int, call func(int, unix.Sockaddr) error, port int) error {
+	fd, err := unix.Socket(unix.AF_INET, kind|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
