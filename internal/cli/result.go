@@ -34,16 +34,13 @@ func (r runner) conclude(res broker.Result, err error) int {
 }
 
 // launchCode tells a command that could not be executed from a jail that could not
-// be built: only stage 2's look-up and execve speak of the command itself.
+// be built: only the step "exec" speaks of the command itself.
 func launchCode(e *broker.Error) int {
-	if e.Code != protocol.CodeSpawnFailed {
+	step, text, _ := strings.Cut(e.Msg, ": ")
+	switch {
+	case e.Code != protocol.CodeSpawnFailed || step != "exec":
 		return exitFailed
-	}
-	msg := strings.TrimPrefix(e.Msg, "stage2: ")
-	switch step, _, _ := strings.Cut(msg, ":"); {
-	case step != "lookup" && step != "exec":
-		return exitFailed
-	case step == "lookup" && strings.Contains(msg, "ENOENT"):
+	case strings.Contains(text, "not found in the jail") || strings.Contains(text, "does not exist in the jail"):
 		return exitNotFound
 	}
 	return exitCannotRun

@@ -138,7 +138,7 @@ func (e *Execution) Cancel() {
 
 func (e *Execution) climb() {
 	ctx, done := context.WithTimeout(context.Background(), time.Second)
-	err := e.h.send(ctx, e.id, protocol.Cancel{})
+	err := e.h.sendNow(ctx, e.id, protocol.Cancel{})
 	done()
 	if err != nil && !e.over(0) {
 		e.h.link.proc.Interrupt()

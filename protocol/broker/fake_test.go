@@ -29,9 +29,13 @@ type fake struct {
 func (f *fake) Wait() error {
 	select {
 	case <-f.ended:
-		return f.exit
+	case <-f.killed:
+	}
+	select {
 	case <-f.killed:
 		return &ExitError{Status: -1, Cause: "signal: killed"}
+	default:
+		return f.exit
 	}
 }
 

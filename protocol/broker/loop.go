@@ -11,12 +11,31 @@ import (
 
 // send encodes a frame and hands it to the writer. It does not wait for the write.
 func (h *Helper) send(ctx context.Context, id uint64, body protocol.Body) error {
+	return h.sendNoting(ctx, id, body, nil)
+}
+
+// sendNow waits for the write too: a pipe that the helper does not empty takes a
+// while, or for ever.
+func (h *Helper) sendNow(ctx context.Context, id uint64, body protocol.Body) error {
+	written := make(chan struct{}, 1)
+	if err := h.sendNoting(ctx, id, body, written); err != nil {
+		return err
+	}
+	select {
+	case <-written:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (h *Helper) sendNoting(ctx context.Context, id uint64, body protocol.Body, written chan<- struct{}) error {
 	frame, err := protocol.AppendFrame(nil, id, body)
 	if err != nil {
 		return fmt.Errorf("cannot send %s: %w", body.Kind(), err)
 	}
 	select {
-	case h.control <- outgoing{frame: frame}:
+	case h.control <- outgoing{frame, written}:
 		return nil
 	case <-h.stop:
 		return ErrClosed
