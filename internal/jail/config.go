@@ -10,6 +10,7 @@ type Config struct {
 	AllowNestedUserns bool
 	RequireEnforced   bool
 	AcceptSkip        []string
+	OnMaskLoss        MaskLoss
 }
 
 // Unenforced says why nothing at all could be enforced here, or "".
@@ -19,3 +20,13 @@ func unenforced(f host.Facts) string {
 	}
 	return "this host has neither bubblewrap (" + f.Bwrap.Reason + ") nor Landlock (" + f.LandlockReason + ")"
 }
+
+// MaskLoss is what happens when a protected path loses its mask while a command
+// runs.
+type MaskLoss uint8
+
+// What to do about a lost mask.
+const (
+	MaskLossStop   MaskLoss = iota // stop the command by the ladder
+	MaskLossReport                 // let it run on and report
+)

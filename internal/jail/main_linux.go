@@ -44,6 +44,7 @@ func (r *Run) main(h *Host) {
 		return
 	}
 	s := newSupervision(r, h, p)
+	s.plan = j.plan
 	r.supervise(s, j)
 	if !s.gather() {
 		r.leftover = fmt.Errorf("a process of the execution could not be ended")
@@ -83,6 +84,7 @@ func (r *Run) supervise(s *supervision, j *job) {
 		s.killAll()
 	}
 	s.tearDown()
+	e.found = s.lostMasks()
 	r.stdin.close()
 	_ = p.stdin.Close()
 	out.finish()
@@ -131,7 +133,7 @@ func (r *Run) exitOf(j *job, out, errs *pump, e ended) *protocol.ExecExit {
 		Enforcement: report.Entries(o), Degraded: !o.Jailed,
 		WallMS:    r.wall(),
 		TimedOut:  e.stopped == Deadline,
-		Cancelled: e.stopped == Deadline || e.stopped == Cancelled,
+		Cancelled: e.stopped != NotStopped,
 	}
 	if out != nil {
 		x.StdoutBytes, x.StdoutTruncated = out.sent, out.truncated

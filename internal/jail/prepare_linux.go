@@ -26,6 +26,7 @@ type job struct {
 	reached *roots.Reached
 	plan    plan.Plan
 	audit   plan.Audit
+	places  *roots.Placeholders
 	bwrap   *bwrap.Command // nil: degraded
 	spec    spec.Spec
 }
@@ -168,6 +169,10 @@ func degradedScratch(p protocol.Policy) string {
 
 // render makes the placeholders, then bubblewrap's arguments.
 func (j *job) render() error {
+	var err error
+	if j.places, err = roots.Place(j.plan.Ops, j.reached); err != nil {
+		return err
+	}
 	cmd, err := bwrap.Render(j.plan, bwrap.Options{
 		FirstFD: spec.FirstFD + 1, Flags: j.facts.Bwrap.Flags,
 		NetFull:      j.req.Policy.Network.Mode == protocol.NetFull,
@@ -183,7 +188,7 @@ func (j *job) render() error {
 			j.spec.Namespaces = append(j.spec.Namespaces, ns)
 		}
 	}
-	j.spec.Checks = checks(j.plan)
+	j.spec.Checks = j.checks()
 	return nil
 }
 
@@ -235,7 +240,7 @@ func (j *job) outcome(e ended) report.Outcome {
 
 // release takes what the execution put on the host away again.
 func (j *job) release() error {
-	var err error
+	err := j.places.Release()
 	if j.reached != nil {
 		err = errors.Join(err, j.reached.Close())
 	}
@@ -272,29 +277,14 @@ func nulTerminated(args []string) []byte {
 	return b
 }
 
-// checks lists what stage 2 looks at from inside.
-func checks(p plan.Plan) []spec.Check {
-	var out []spec.Check
-	for _, op := range p.Ops {
-		c := spec.Check{Path: op.Path, ID: op.Node.ID, List: fmt.Sprintf("%s[%d]", op.Origin.List, op.Origin.Index)}
-		switch op.Class {
-		case plan.Writable, plan.Readable, plan.ScratchPath:
-			c.What = "root"
-		case plan.MountRO, plan.MountRW:
-			c.What = "mount"
-			if op.Node.Kind == host.CharDevice || op.Node.Kind == host.BlockDevice {
-				c.Rdev = op.Node.Rdev
-			}
-		case plan.Pin:
-			c.What = "pin"
-		case plan.MaskDir, plan.MaskFile:
-			if c.What = "mask"; op.Placeholder {
-				c.What = "placeholder"
-			}
-		default:
-			continue
+// checks is what stage 2 looks at from inside; a placeholder's inode is known
+// only now.
+func (j *job) checks() []spec.Check {
+	checks := j.plan.Checks()
+	for i := range checks {
+		if checks[i].What == spec.CheckPlaceholder {
+			checks[i].ID, _ = j.places.ID(checks[i].Path)
 		}
-		out = append(out, c)
 	}
-	return out
+	return checks
 }

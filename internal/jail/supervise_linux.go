@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandboxd/internal/plan"
 	"sandboxd/internal/stage2/spec"
 )
 
@@ -35,6 +36,8 @@ type supervision struct {
 	termWanted bool
 	stopped    Reason
 	stuck      bool
+	plan       plan.Plan
+	masks      *masks
 }
 
 func newSupervision(r *Run, h *Host, p *process) *supervision {
@@ -150,6 +153,7 @@ func (s *supervision) identify(m message) {
 	}
 	if fd, err := unix.PidfdOpen(kids[0], 0); err == nil {
 		p.init, p.initFD = kids[0], fd
+		s.watchMasks(s.plan)
 	}
 }
 

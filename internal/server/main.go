@@ -45,7 +45,7 @@ func serve(o Options, version string) error {
 	signals := stopSignals()
 	host, err := jail.NewHost(jail.Config{
 		Bwrap: o.Bwrap, CgroupBase: o.CgroupBase, Mutable: o.Mutable,
-		AllowNestedUserns: o.AllowNestedUserns, RequireEnforced: o.RequireEnforced, AcceptSkip: o.AcceptSkip,
+		AllowNestedUserns: o.AllowNestedUserns, RequireEnforced: o.RequireEnforced, AcceptSkip: o.AcceptSkip, OnMaskLoss: o.OnMaskLoss,
 	})
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"sandboxd/internal/jail"
 	"sandboxd/protocol"
 )
 
@@ -20,6 +21,7 @@ type Options struct {
 	AllowNestedUserns bool
 	RequireEnforced   bool
 	AcceptSkip        []string
+	OnMaskLoss        jail.MaskLoss
 }
 
 // Usage is the text that --help prints for the server's flags.
@@ -31,6 +33,9 @@ const Usage = `sandboxd [flags]: serve one broker; base policy on descriptor 3, 
   --allow-nested-userns   let the command make user namespaces
   --require-enforced      refuse an execution that would miss a layer its policy demands
   --accept-skip TAG       a layer that may be missing all the same (repeatable)
+  --on-mask-loss stop|report
+                          when the host replaces a protected path during a run: stop the
+                          command (default), or only report it
 `
 
 type list []string
@@ -51,6 +56,7 @@ func ParseOptions(args []string) (Options, error) {
 	fs.BoolVar(&o.AllowNestedUserns, "allow-nested-userns", false, "")
 	fs.BoolVar(&o.RequireEnforced, "require-enforced", false, "")
 	fs.Var((*list)(&o.AcceptSkip), "accept-skip", "")
+	fs.Func("on-mask-loss", "", o.setMaskLoss)
 	if err := fs.Parse(args); err != nil {
 		return Options{}, err
 	}
@@ -68,6 +74,18 @@ func ParseOptions(args []string) (Options, error) {
 		}
 	}
 	return o, nil
+}
+
+func (o *Options) setMaskLoss(s string) error {
+	switch s {
+	case "stop":
+		o.OnMaskLoss = jail.MaskLossStop
+	case "report":
+		o.OnMaskLoss = jail.MaskLossReport
+	default:
+		return errors.New("expected stop or report")
+	}
+	return nil
 }
 
 // IsHelp tells a request for help from a usage error.

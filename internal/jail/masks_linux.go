@@ -1,0 +1,75 @@
+package jail
+
+import (
+	"fmt"
+
+	"sandboxd/internal/plan"
+	"sandboxd/internal/roots"
+)
+
+// masks follows what the host does to the names under the jail's mount points.
+// A mount follows the inode: when the host replaces a masked name by rename, the
+// kernel detaches the mask, and the jail sees the new file.
+type masks struct {
+	watch     *roots.Watch
+	err       error
+	protected map[string]bool // a loss stops the execution
+	report    bool            // --on-mask-loss report
+}
+
+// watched lists the mount points whose loss matters: nothing of the host lies
+// under the others.
+func watched(p plan.Plan) (points []string, protected map[string]bool) {
+	protected = map[string]bool{}
+	for _, op := range p.Ops {
+		switch op.Class {
+		case plan.MaskDir, plan.MaskFile:
+			protected[op.Path] = op.Origin.List == "protected"
+		case plan.Pin, plan.MountRO:
+		default:
+			continue
+		}
+		points = append(points, op.Path)
+	}
+	return points, protected
+}
+
+// watchMasks starts the watch as soon as the namespace's init is known, which is
+// before the command runs or soon after.
+func (s *supervision) watchMasks(p plan.Plan) {
+	points, protected := watched(p)
+	if len(points) == 0 || s.p.init == 0 {
+		return
+	}
+	s.masks = &masks{protected: protected, report: s.host.OnMaskLoss == MaskLossReport}
+	s.masks.watch, s.masks.err = roots.StartWatch(s.p.init, points, func(lost []string) {
+		for _, path := range lost {
+			if protected[path] && !s.masks.report {
+				s.run.Stop(MaskLost)
+			}
+		}
+	})
+}
+
+// lostMasks ends the watch and says what was lost.
+func (s *supervision) lostMasks() []plan.Skip {
+	if s.masks == nil {
+		return nil
+	}
+	if s.masks.err != nil {
+		return []plan.Skip{{Tag: "mounts", Reason: s.masks.err.Error() + "; a mask that the host replaced during the run would not have been noticed"}}
+	}
+	lost, err := s.masks.watch.Stop()
+	var out []plan.Skip
+	for _, path := range lost {
+		reason := fmt.Sprintf("%q was replaced on the host during the run", path)
+		if s.stopped == MaskLost && s.masks.protected[path] {
+			reason += "; stopped"
+		}
+		out = append(out, plan.Skip{Tag: "mounts", Reason: reason})
+	}
+	if err != nil {
+		out = append(out, plan.Skip{Tag: "mounts", Reason: err.Error()})
+	}
+	return out
+}
