@@ -251,15 +251,15 @@ func TestMaskWithAMountInside(t *testing.T) {
 			{Path: "/", Class: plan.Readable, Node: host.Node{Kind: host.Dir}},
 			{Path: "/proc", Class: plan.Proc},
 			{Path: "/dev", Class: plan.Dev, Size: 1 << 20},
-			{Path: j.path("run"), Class: plan.MaskDir, Perms: 0o555},
+			{Path: j.path("run"), Class: plan.MaskDir, Perms: 0o111},
 			{Path: j.path("run/broker"), Class: plan.MountRO},
 		}}
 		c, err := bwrap.Render(base, bwrap.Options{FirstFD: 4, Flags: j.flags, Exec: []string{"/bin/sh", "-c",
-			"cd " + j.path("run") + "; ls; cat broker; echo; (: > x) 2>/dev/null || echo ro"}})
+			"cd " + j.path("run") + "; ls 2>/dev/null || echo unlisted; cat broker; echo; (: > x) 2>/dev/null || echo ro"}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if out, _ := j.start(c); out != "broker\nb\nro\n" {
+		if out, _ := j.start(c); out != "unlisted\nb\nro\n" {
 			t.Errorf("got %q", out)
 		}
 	})

@@ -107,9 +107,10 @@ func (a *Audit) countProtected(l lookup, q Asked) {
 	case holed && beneath > v.Index:
 		op := l.p.Ops[beneath]
 		a.skip("%s %q is not masked: %s %q shows what lies beneath it", q.Origin.name(), q.Origin.Path, op.Origin.name(), op.Origin.Path)
-	case v.Effect == Masked, q.State == Hidden && (v.Effect == None || v.Effect == Private):
+	case v.Effect == Masked:
 		a.Mask++
-	case q.State == Barred, q.State == Absent && v.Effect != ReadWrite:
+	case q.State == Barred, q.State == Absent && v.Effect != ReadWrite, q.State == Hidden && v.Effect != ReadWrite && v.Effect != ReadOnly:
+		// No mask stands there, so none is counted: stage 2 verifies each one.
 		a.Absent++
 	default:
 		a.skip("%s %q is not masked: %s %q shows it", q.Origin.name(), q.Origin.Path, v.Op.Origin.name(), v.Op.Origin.Path)

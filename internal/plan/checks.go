@@ -20,34 +20,33 @@ func (p Plan) Checks() []spec.Check {
 	}
 	for _, q := range p.Asked {
 		v := l.at(q.Path)
-		c := spec.Check{Path: q.Path, ID: q.Node.ID, List: q.Origin.name()}
-		switch {
-		case q.State == Absent || q.State == Barred:
-			continue
-		case q.Origin.List == listProtected:
-			if c.What = "mask"; v.Effect == Masked && v.Op.Path != q.Path {
-				c.Path, c.ID = v.Op.Path, v.Op.Node.ID // nothing can be looked up below a mask
-			}
-		case v.Effect != ReadOnly && v.Effect != ReadWrite:
-			continue // covered, which the audit says
-		default:
-			c.What = "root"
-			if q.Origin.List == listMounts {
-				c.What = "mount"
-			}
-			if isDevice(q.Node.Kind) {
-				c.Rdev = q.Node.Rdev
-			}
+		if q.Origin.List == listProtected || v.Effect != ReadOnly && v.Effect != ReadWrite || !exists(q.Node.Kind) {
+			continue // masks come from the operations; what is covered, the audit says
+		}
+		c := spec.Check{Path: q.Path, What: spec.CheckRoot, ID: q.Node.ID, List: q.Origin.name()}
+		if q.Origin.List == listMounts {
+			c.What = spec.CheckMount
+		}
+		if isDevice(q.Node.Kind) {
+			c.Rdev = q.Node.Rdev
 		}
 		add(c)
 	}
-	for _, op := range p.Ops {
+	for i, op := range p.Ops {
+		c := spec.Check{Path: op.Path, ID: op.Node.ID, List: op.Origin.name()}
 		switch {
+		case l.at(op.Path).Index != i:
+			continue
 		case op.Class == Pin:
-			add(spec.Check{Path: op.Path, What: "pin", ID: op.Node.ID, List: op.Origin.List})
-		case (op.Class == MaskDir || op.Class == MaskFile) && op.Origin.List != listProtected && op.Path != "/proc/1":
-			add(spec.Check{Path: op.Path, What: "mask", ID: op.Node.ID, List: op.Origin.List})
+			c.What = spec.CheckPin
+		case op.Placeholder:
+			c.What = spec.CheckPlaceholder
+		case op.Class == MaskDir || op.Class == MaskFile:
+			c.What = spec.CheckMask
+		default:
+			continue
 		}
+		add(c)
 	}
 	return out
 }

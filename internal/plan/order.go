@@ -64,9 +64,13 @@ func belowName(path, name string) bool {
 	return strings.Contains(host.Parent(path)+"/", "/"+name+"/")
 }
 
-// between lists the directories strictly between top and path, outermost first.
+// between lists the directories strictly between top and path, outermost first;
+// none where path is not beneath top.
 func between(top, path string) []string {
 	var out []string
+	if path == top || !host.Beneath(path, top) {
+		return nil
+	}
 	ancestors(path, func(dir string) bool {
 		if dir == top || dir == "/" {
 			return false

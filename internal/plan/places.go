@@ -44,7 +44,7 @@ func (b *builder) maskPlace(list string, p Place) {
 	if res.Node.Kind != host.Dir {
 		op.Class, op.Perms = MaskFile, 0
 	} else if byMount {
-		op.Perms = 0o555
+		op.Perms = 0o111 // searchable for the mount, and still nothing to list
 	}
 	if _, ok := b.masks[op.Path]; !ok {
 		b.masks[op.Path] = op

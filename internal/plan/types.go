@@ -85,7 +85,7 @@ type State uint8
 const (
 	Planned State = iota // an operation, or a region above with the same access, gives it
 	Absent               // not on this host: nothing to bind or to mask
-	Hidden               // protected and outside every grant: invisible without a mask
+	Hidden               // protected and outside every grant: invisible, no mask needed
 	Barred               // protected and out of the command's reach by the host's own doing
 )
 
