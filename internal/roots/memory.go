@@ -25,9 +25,7 @@ func (m *Memory) Add(r *Reached) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, at := range r.places.own {
-		r.places.addTo(&m.what, at)
-	}
+	m.what.union(&r.places.own)
 	if len(m.what.ids) > maxRemembered || len(m.what.trees) > maxRemembered {
 		// Forgetting would open the fence; so everything counts from here on.
 		m.what = placeSet{all: true}
@@ -59,6 +57,16 @@ func (s *placeSet) addTree(t tree) {
 	s.trees[t] = true
 }
 
+func (s *placeSet) union(o *placeSet) {
+	s.all = s.all || o.all
+	for id := range o.ids {
+		s.addID(id)
+	}
+	for t := range o.trees {
+		s.addTree(t)
+	}
+}
+
 // holds says whether t lies in one of the trees.
 func (s *placeSet) holds(t tree) bool {
 	if len(s.trees) == 0 {
@@ -79,7 +87,7 @@ func (s *placeSet) holds(t tree) bool {
 type places struct {
 	r      *Reached
 	set    placeSet
-	own    []string // physical paths of the policy's own, for Memory
+	own    placeSet // the policy's own part, for Memory
 	mounts []Mount
 }
 
@@ -98,36 +106,35 @@ func (p *places) merge(m *Memory) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	p.set.all = m.what.all
-	for id := range m.what.ids {
-		p.set.addID(id)
-	}
-	for t := range m.what.trees {
-		p.set.addTree(t)
-	}
+	p.set.union(&m.what)
 }
 
-// add counts a physical path, with all beneath it, as writable; "" is nothing.
-func (p *places) add(at string) { p.addTo(&p.set, at) }
-
-func (p *places) addTo(set *placeSet, at string) {
+// add counts a physical path, with all beneath it, as writable, in each of the
+// sets; "" is nothing.
+func (p *places) add(at string, sets ...*placeSet) {
 	node, ok := p.r.layout[at]
 	if !ok || node.Kind != host.Dir {
 		return // nothing but a directory can hold a link
 	}
-	if at == "/" {
-		set.all = true
-		return
-	}
-	set.addID(node.ID)
+	var trees []tree
 	if t, ok := p.treeOf(at); ok {
-		set.addTree(t)
+		trees = append(trees, t)
 	}
 	for _, m := range p.mounts {
 		// A bind takes the mounts beneath along: what is mounted there is writable
 		// under its other names as well.
 		if m.Point != at && host.Beneath(m.Point, at) {
-			set.addTree(tree{m.Dev, m.Root})
+			trees = append(trees, tree{m.Dev, m.Root})
+		}
+	}
+	for _, set := range sets {
+		if at == "/" {
+			set.all = true
+			continue
+		}
+		set.addID(node.ID)
+		for _, t := range trees {
+			set.addTree(t)
 		}
 	}
 }

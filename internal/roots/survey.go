@@ -88,7 +88,7 @@ func (s *survey) run(paths []string, w Writability) error {
 	for _, path := range w.Shared {
 		// A link here is nobody's grant: where it leads need not be known.
 		if at, err := s.walk(path); err == nil {
-			places.add(at)
+			places.add(at, &places.set)
 		}
 	}
 	// A parent comes first, so a root below another one is judged with it known.
@@ -97,8 +97,7 @@ func (s *survey) run(paths []string, w Writability) error {
 		if err != nil {
 			return err
 		}
-		places.add(at)
-		places.own = append(places.own, at)
+		places.add(at, &places.set, &places.own)
 	}
 	// Now all places are known, and every link is judged (again).
 	for _, path := range append(own, sorted(paths)...) {
