@@ -6,14 +6,22 @@ import (
 	seccomp "github.com/elastic/go-seccomp-bpf"
 	"github.com/elastic/go-seccomp-bpf/arch"
 	"golang.org/x/net/bpf"
-	"golang.org/x/sys/unix"
 )
 
 // Actions with their errno (linux/seccomp.h: the low 16 bits of the return value).
+// Linux's numbers, whatever system the generator runs on.
 const (
 	allow  = seccomp.ActionAllow
-	eperm  = seccomp.ActionErrno | seccomp.Action(unix.EPERM)
-	enosys = seccomp.ActionErrno | seccomp.Action(unix.ENOSYS)
+	eperm  = seccomp.ActionErrno | 1
+	enosys = seccomp.ActionErrno | 38
+)
+
+const (
+	afUnix  = 1      // bits/socket.h
+	tiocsti = 0x5412 // asm-generic/ioctls.h: types a character into a terminal
+	// tioclinux's subcommand 3 pastes a virtual console's selection as input
+	// (CVE-2023-1523).
+	tioclinux = 0x541C
 )
 
 // Offsets in struct seccomp_data (linux/seccomp.h), little-endian.
@@ -59,7 +67,7 @@ func hardeningPolicy(extra ...string) seccomp.Policy {
 func netPolicy() seccomp.Policy {
 	// The library compares 64 bits, the kernel uses an int: a domain with a bit above
 	// 32 set is denied although the kernel would take it for AF_UNIX, which is safe.
-	notUnix := seccomp.ArgumentConditions{{Argument: 0, Operation: seccomp.NotEqual, Value: unix.AF_UNIX}}
+	notUnix := seccomp.ArgumentConditions{{Argument: 0, Operation: seccomp.NotEqual, Value: afUnix}}
 	return seccomp.Policy{
 		DefaultAction: allow,
 		Syscalls: []seccomp.SyscallGroup{
@@ -98,15 +106,11 @@ func guard(t target) ([]bpf.Instruction, error) {
 	return append(program,
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(ioctl), SkipFalse: 3},
 		bpf.LoadAbsolute{Off: offArg1Low, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: tiocsti, SkipTrue: 2},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: tioclinux, SkipTrue: 1},
 		bpf.RetConstant{Val: uint32(allow)},
 		bpf.RetConstant{Val: uint32(eperm)}), nil
 }
-
-// tioclinux is TIOCLINUX (asm-generic/ioctls.h): its subcommand 3 pastes the
-// selection of a virtual console as input (CVE-2023-1523 is of this kind).
-const tioclinux = 0x541C
 
 type namedPolicy struct {
 	name   string
