@@ -37,16 +37,23 @@ func (b *Base) enable() error {
 }
 
 func (b *Base) enableNow() error {
+	err := retryBusy(func() error {
+		return b.dir.write("cgroup.subtree_control", "+"+strings.Join(controllers, " +"))
+	}, time.Sleep)
+	if err != nil {
+		return fmt.Errorf("cannot enable the controllers memory and pids for the children of the cgroup base: %w", err)
+	}
+	return nil
+}
+
+func retryBusy(call func() error, pause func(time.Duration)) error {
 	delay := time.Millisecond
 	for try := 1; ; try++ {
-		err := b.dir.write("cgroup.subtree_control", "+"+strings.Join(controllers, " +"))
-		if err == nil {
-			return nil
-		}
+		err := call()
 		if !errors.Is(err, unix.EBUSY) || try == busyTries {
-			return fmt.Errorf("cannot enable the controllers memory and pids for the children of the cgroup base: %w", err)
+			return err
 		}
-		time.Sleep(delay)
+		pause(delay)
 		delay = min(2*delay, 64*time.Millisecond)
 	}
 }

@@ -66,12 +66,14 @@ func ancestor(ms []mount, own, base string) (dir string, ok bool) {
 	if at < 0 {
 		return "", false
 	}
+	// Not path.Join: a root above this cgroup namespace is written "/..".
 	m := ms[at]
-	common := commonPrefix(own, path.Join(m.root, strings.TrimPrefix(base, m.point)))
+	root := strings.TrimSuffix(m.root, "/")
+	common := commonPrefix(own, root+strings.TrimPrefix(base, strings.TrimSuffix(m.point, "/")))
 	if !within(m.root, common) {
 		return "", false
 	}
-	return path.Join(m.point, strings.TrimPrefix(common, strings.TrimSuffix(m.root, "/"))), true
+	return path.Clean(m.point + strings.TrimPrefix(common, root)), true
 }
 
 func within(top, p string) bool {
