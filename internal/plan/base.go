@@ -1,6 +1,10 @@
 package plan
 
-import "sandboxd/internal/host"
+import (
+	"slices"
+
+	"sandboxd/internal/host"
+)
 
 // BaseDir is one entry of the base view: a system path that is readable in every
 // jail whose policy does not ask for the whole host.
@@ -39,7 +43,7 @@ var linuxBase = []BaseDir{
 	{"/var/lib/alternatives", "the choice among alternative programs", OnlyRoot},
 	{"/nix/store", "programs and libraries on NixOS", Everyone},
 	{"/run/current-system", "the running system's profile on NixOS", Everyone},
-	{"/etc/resolv.conf", "name resolution: the file that the link leads to", Everyone},
+	{resolvConf, "name resolution: the file that the link leads to", Everyone},
 }
 
 // darwinBase is the allowlist for macOS. Deliberately absent: /Users /private/tmp
@@ -80,11 +84,16 @@ func Base(f host.Facts) []BaseDir {
 	return out
 }
 
-// autoDirs is Base under a host view: narrowing it for root would only leave
-// more of a writable "/" open, so there the wide entries stand for everybody.
+// resolvConf is the one entry that is a file: its target must be in the view.
+const resolvConf = "/etc/resolv.conf"
+
+// autoDirs is Base under a host view. Narrowing it for root would only leave more
+// of a writable "/" open, so there the wide entries stand for everybody; and the
+// target of resolv.conf, in view anyway, is no system directory to keep read-only.
 func autoDirs(f host.Facts, hostView bool) []BaseDir {
-	if hostView {
-		f.UID = max(f.UID, 1)
+	if !hostView {
+		return Base(f)
 	}
-	return Base(f)
+	f.UID = max(f.UID, 1)
+	return slices.DeleteFunc(Base(f), func(d BaseDir) bool { return d.Path == resolvConf })
 }
