@@ -250,6 +250,12 @@ func TestPrefixBuysNoMemory(t *testing.T) {
 	if cap(r.buf) > firstRead || src.asked > firstRead {
 		t.Errorf("10 bytes made a buffer of %d", cap(r.buf))
 	}
+	// Twice what came is the most that it may take.
+	const came = 3 * firstRead
+	r = NewReader(bytes.NewReader(append([]byte{1, 0, 0, 0}, make([]byte, came)...)))
+	if _, err := r.Next(); !errors.Is(err, io.ErrUnexpectedEOF) || cap(r.buf) > 2*came || cap(r.buf) < came {
+		t.Errorf("%d bytes made a buffer of %d, %v", came, cap(r.buf), err)
+	}
 	r = NewReader(bytes.NewReader([]byte{1, 0, 0, 1}))
 	if _, err := r.Next(); err == nil || err.Error() != "cannot decode frame: found a length of 16777217 bytes, expected at most 16777216" || r.buf != nil {
 		t.Errorf("too long a prefix: got %v, buffer of %d", err, cap(r.buf))

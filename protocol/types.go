@@ -82,13 +82,15 @@ type ExecStart struct {
 	Limits []byte
 }
 
-// ExecStdin carries bytes for the command's standard input.
+// ExecStdin carries bytes for the command's standard input. Decoded, Data aliases
+// the reader's buffer: see Reader.Next.
 type ExecStdin struct {
 	Data []byte
 	EOF  bool
 }
 
-// ExecOut carries bytes of one output stream.
+// ExecOut carries bytes of one output stream. Decoded, Data aliases the reader's
+// buffer: see Reader.Next.
 type ExecOut struct {
 	Stream    Stream
 	Data      []byte
@@ -96,7 +98,7 @@ type ExecOut struct {
 	Truncated bool
 }
 
-// ExecExit ends an execution.
+// ExecExit ends an execution. Code and Signal travel as 32-bit numbers.
 type ExecExit struct {
 	Code            int
 	Signal          int
