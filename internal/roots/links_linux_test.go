@@ -2,6 +2,7 @@ package roots
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -120,6 +121,44 @@ func TestMemoryIsBounded(t *testing.T) {
 	r2, err := Survey([]string{filepath.Join(dir, "safe")}, Writability{Memory: &memory})
 	must(t, err)
 	r2.Close()
+}
+
+// TestMemoryOfEverything: after a policy that let "/" be written, the modes alone
+// tell what a command could have made.
+func TestMemoryOfEverything(t *testing.T) {
+	dir := testDir(t)
+	build(t, dir, "l -> /usr")
+	r, err := Survey(nil, Writability{Paths: []string{"/"}})
+	must(t, err)
+	var memory Memory
+	memory.Add(r)
+	r.Close()
+	if _, err := Survey([]string{filepath.Join(dir, "l")}, Writability{Memory: &memory}); err == nil {
+		t.Error("a link in this user's own directory was followed")
+	}
+	const system = "/usr/bin/awk" // a link to a link of root's, where there is one
+	if info, err := os.Lstat(system); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		return
+	}
+	r, err = Survey([]string{system}, Writability{Memory: &memory})
+	if root := os.Getuid() == 0; (err == nil) == root {
+		t.Errorf("root is %v, error %v", root, err)
+	}
+	if err == nil {
+		r.Close()
+	}
+}
+
+// TestShortageIsNoRefusal: having no descriptors is not the policy's fault.
+func TestShortageIsNoRefusal(t *testing.T) {
+	s := &survey{}
+	var refusal *plan.Refusal
+	if err := s.unreachable("/x", fmt.Errorf("look: %w", unix.EMFILE)); errors.As(err, &refusal) {
+		t.Errorf("refused: %v", err)
+	}
+	if err := s.unreachable("/x", fmt.Errorf("look: %w", unix.ENAMETOOLONG)); !errors.As(err, &refusal) {
+		t.Errorf("not refused: %v", err)
+	}
 }
 
 func TestSharedDirectories(t *testing.T) {

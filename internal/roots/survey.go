@@ -1,10 +1,12 @@
 package roots
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"sort"
 	"strings"
+	"syscall"
 
 	"sandboxd/internal/host"
 	"sandboxd/internal/plan"
@@ -134,7 +136,7 @@ func (s *survey) walk(path string) (string, error) {
 		next := host.Join(at, name)
 		node, err := s.r.look(at, name, next)
 		if err != nil {
-			return "", s.refuse(path, err.Error())
+			return "", s.unreachable(path, err)
 		}
 		switch node.Kind {
 		case host.Dir:
@@ -181,6 +183,17 @@ func (s *survey) judge(path, dir, at string, link host.Node) error {
 		return s.refuse(path, fmt.Sprintf("is reached through the link %s, which a confined command could have made", show(at)))
 	}
 	return nil
+}
+
+// unreachable tells a path that cannot be reached from a machine that is short of
+// something, which is no fault of the policy.
+func (s *survey) unreachable(path string, err error) error {
+	for _, short := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
+		if errors.Is(err, short) {
+			return fmt.Errorf("cannot look at %q: %w; raise the limit or try again", path, err)
+		}
+	}
+	return s.refuse(path, err.Error())
 }
 
 func (s *survey) refuse(path, reason string) error {
