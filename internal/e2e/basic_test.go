@@ -151,3 +151,21 @@ func write(t *testing.T, path, text string) {
 		t.Fatal(err)
 	}
 }
+
+// A planted link on PATH is left out and refuses nothing; a directory that the
+// command can write never comes onto PATH.
+func TestPlantedPath(t *testing.T) {
+	u := testenv.Ordinary(t)
+	dir := testenv.TempDir(t, u)
+	c := connect(t, u, basePolicy(dir))
+	c.sh(2, dir, "mkdir bin; ln -s /usr/bin planted")
+	c.send(3, protocol.ExecStart{Argv: []string{"env"}, Cwd: dir, Token: []byte("t"),
+		Env: map[string]string{"PATH": dir + "/planted:" + dir + "/bin:/usr/bin"}})
+	r := c.collect(3)
+	if r.exit == nil || r.exit.Code != 0 {
+		t.Fatalf("got %+v, %+v", r.exit, r.fail)
+	}
+	if !strings.Contains(r.stdout, "PATH=/usr/bin") || strings.Contains(r.stdout, dir) {
+		t.Errorf("got %q", r.stdout)
+	}
+}

@@ -74,10 +74,9 @@ func (j *job) jailed() bool { return j.facts.Bwrap.State != host.Absent }
 func (j *job) survey() error {
 	p := j.req.Policy
 	j.facts.Cwd = j.req.Cwd
-	paths := plan.Paths(p, j.facts)
-	paths = append(paths, env.Dirs(j.req.Env, j.host.path)...)
-	reached, err := roots.Survey(paths, roots.Writability{
+	reached, err := roots.Survey(plan.Paths(p, j.facts), roots.Writability{
 		Paths: writablePaths(p), Shared: roots.SharedDirs(j.host.Mutable),
+		Optional: env.Dirs(j.req.Env, j.host.path), // a PATH entry is left out, never a refusal
 		Memory: &j.host.memory, Label: label(p),
 	})
 	if err != nil {
