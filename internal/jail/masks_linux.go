@@ -15,6 +15,7 @@ type masks struct {
 	err       error
 	protected map[string]bool // a loss stops the execution
 	report    bool            // --on-mask-loss report
+	over      bool            // the namespace had ended already
 }
 
 // watched lists the mount points whose loss matters: nothing of the host lies
@@ -49,12 +50,16 @@ func (s *supervision) watchMasks(p plan.Plan) {
 			}
 		}
 	})
+	s.masks.over = s.masks.err != nil && exited(s.p.initFD)
 }
 
 // lostMasks ends the watch and says what was lost.
 func (s *supervision) lostMasks() []plan.Skip {
 	if s.masks == nil {
 		return nil
+	}
+	if s.masks.err != nil && s.masks.over {
+		return nil // it had ended before the watch could begin: nothing could be seen
 	}
 	if s.masks.err != nil {
 		return []plan.Skip{{Tag: "mounts", Reason: s.masks.err.Error() + "; a mask that the host replaced during the run would not have been noticed"}}
