@@ -59,7 +59,7 @@ func layoutOf(text string, paths []string) host.Layout {
 				l[dir] = host.Node{Kind: host.Dir, ID: host.ID{Dev: 1, Ino: uint64(1000 + len(l))}, Mode: 0o755, UID: 1000}
 			}
 		}
-		n := host.Node{Kind: kinds[f[0]], ID: host.ID{Dev: 1, Ino: uint64(10 + i)}, Mode: 0o755, Nlink: 1}
+		n := host.Node{Kind: kinds[f[0]], ID: host.ID{Dev: 1, Ino: uint64(10 + i)}, Mode: 0o755, UID: 1000, Nlink: 1}
 		if n.Kind == host.Link {
 			n.Target = f[2]
 		}

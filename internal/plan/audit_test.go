@@ -175,6 +175,7 @@ func TestDarwinPlan(t *testing.T) {
 		p.WritableRoots = []string{"/Users/u/ws", "/tmp/scratch-1"}
 		p.Protected = []string{"/Users/u/ws/.git/hooks", "/Users/u/ws/gone/x"}
 	})
+	tr.own(501)
 	f := host.Facts{OS: "darwin", UID: 501, TotalRAM: 1 << 30, ScratchDir: "/private/tmp/scratch-2"}
 	f.Layout = tr.survey(plan.Paths(p, f))
 	pl, err := plan.Build(p, f)

@@ -118,11 +118,20 @@ func (b *builder) maskOne(e entry) State {
 		b.mask(e, path, node)
 		return Planned
 	}
-	if region.Class.access() == accessWrite {
-		b.placeholder(e)
-		return Planned
+	if region.Class.access() != accessWrite {
+		return Absent // read-only all around: nothing can be made there from inside
 	}
-	return Absent // read-only all around: nothing can be made there from inside
+	if b.foreign(b.f.Layout[host.Parent(e.res.Missing)]) {
+		return Barred // nor can the helper make a mount point there
+	}
+	b.placeholder(e)
+	return Planned
+}
+
+// foreign says that an ordinary caller cannot create anything in a directory. The
+// group bits count whatever the group is: they are the ACL's mask too (acl(5)).
+func (b *builder) foreign(dir host.Node) bool {
+	return b.f.UID != 0 && dir.UID != uint32(b.f.UID) && dir.Mode&0o022 == 0
 }
 
 // maskUngranted handles a path outside every grant. It is invisible and, in the

@@ -31,6 +31,7 @@ func (c hostCase) build() (drawn, error) {
 	if c.facts != nil {
 		c.facts(&d.f)
 	}
+	d.tr.own(d.f.UID)
 	d.f.Layout = d.tr.survey(plan.Paths(d.p, d.f))
 	var err error
 	d.pl, err = plan.Build(d.p, d.f)
