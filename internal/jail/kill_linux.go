@@ -8,66 +8,72 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// over says whether the payload is known and has ended.
+func (s *supervision) over() bool { return s.p.payloadFD >= 0 && exited(s.p.payloadFD) }
+
 // term sends TERM to the command and everything below it, not to the
 // scaffolding: a TERM there takes the namespace down at once, and the command's
 // own handler would never run.
 func (s *supervision) term() {
-	s.termWanted = false
 	p := s.p
-	if p.payloadFD >= 0 && exited(p.payloadFD) {
-		return // it ended before the first signal
-	}
-	s.stopped = s.run.stopReason()
-	root := p.init
-	if root == 0 {
-		root = p.pid
-	}
-	targets, err := descendants(s.table, root)
+	targets, err := s.payloads()
 	if p.payloadFD >= 0 {
 		_ = unix.PidfdSendSignal(p.payloadFD, unix.SIGTERM, nil, 0)
 	}
 	for _, pid := range targets {
-		if pid != p.payload && pid != p.init {
+		if pid != p.payload || p.payloadFD < 0 {
 			_ = signalPid(s.table, pid, unix.SIGTERM)
 		}
 	}
-	if missed := err != nil || (p.jailed && !slices.Contains(targets, p.payload)); missed {
+	if err != nil || !slices.Contains(targets, p.payload) {
 		s.termGroup()
 	}
+}
+
+// payloads lists the command and what descends from it: everything below the
+// namespace's init or, in degraded mode, below the helper, to which whoever forked
+// twice comes back.
+func (s *supervision) payloads() ([]int, error) {
+	p := s.p
+	switch {
+	case !p.jailed:
+		return s.offspring(p.pid)
+	case p.init > 0:
+		return descendants(s.table, p.init)
+	}
+	inits, err := s.table.children(p.pid)
+	var all []int
+	for _, init := range inits {
+		some, serr := descendants(s.table, init)
+		if all = append(all, some...); serr != nil {
+			err = serr
+		}
+	}
+	return all, err
 }
 
 // termGroup is the fallback for a walk that cannot be trusted: a TERM not sent
 // is worse than one sent too widely.
 func (s *supervision) termGroup() {
-	if s.p.payload > 1 && s.p.payloadFD >= 0 && !exited(s.p.payloadFD) {
-		_ = unix.Kill(-s.p.payload, unix.SIGTERM) // stage 2 made it a group leader
+	if p := s.p; p.payload > 1 && p.payloadFD >= 0 {
+		if !exited(p.payloadFD) { // it leads a group of its own: stage 2 saw to that
+			_ = unix.Kill(-p.payload, unix.SIGTERM)
+		}
 		return
 	}
-	if !s.reaped {
-		_ = unix.Kill(-s.p.pid, unix.SIGTERM)
-	}
+	s.p.signalGroup(unix.SIGTERM)
 }
 
-// killed is the ladder's last step.
-func (s *supervision) killed() {
-	if s.stopped == NotStopped && !(s.p.payloadFD >= 0 && exited(s.p.payloadFD)) {
-		s.stopped = s.run.stopReason()
-	}
-	s.killAll()
-}
-
-// killAll takes the namespace's init first: a group kill misses an init that
-// was made to call setsid, and a supervisor killed early orphans the jail.
-func (s *supervision) killAll() {
+// kill takes the namespace's init first: a group kill misses an init that was
+// made to call setsid, and a supervisor killed early orphans the jail.
+func (s *supervision) kill() {
 	p := s.p
 	for _, fd := range []int{p.initFD, p.payloadFD} {
 		if fd >= 0 {
 			_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 		}
 	}
-	if !s.reaped {
-		_ = unix.Kill(-p.pid, unix.SIGKILL)
-	}
+	p.signalGroup(unix.SIGKILL)
 	if !p.jailed {
 		s.sweep(KillBound)
 	}
@@ -78,43 +84,45 @@ func (s *supervision) killAll() {
 // kernel does it. It says whether none is left.
 func (s *supervision) sweep(limit time.Duration) bool {
 	for end := time.Now().Add(limit); ; time.Sleep(time.Millisecond) {
-		left := s.strays()
+		left, err := s.offspring(0)
 		for _, pid := range left {
 			_ = signalPid(s.table, pid, unix.SIGKILL)
 			reapChild(pid)
 		}
-		if len(left) == 0 || time.Now().After(end) {
-			return len(left) == 0
+		if err == nil && len(left) == 0 {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
 		}
 	}
 }
 
-// strays lists what descends from the helper and is not a scaffolding of its own.
-func (s *supervision) strays() []int {
+// offspring lists what descends from the helper and from no scaffolding other than
+// mine: the next execution may already run.
+func (s *supervision) offspring(mine int) ([]int, error) {
 	forks.Lock()
 	defer forks.Unlock()
-	kids, err := descendants(pruned{s.table, forks.known}, os.Getpid())
-	if err != nil {
-		return nil
-	}
-	return kids
+	return descendants(pruned{s.table, forks.known, mine}, os.Getpid())
 }
 
-// pruned hides the helper's own children with all that is below them: the next
-// execution may already run.
+// pruned hides the helper's own children, but for one, with all below them.
 type pruned struct {
 	procTable
 	hidden map[int]bool
+	but    int
 }
+
+func (t pruned) hides(pid int) bool { return t.hidden[pid] && pid != t.but }
 
 func (t pruned) children(pid int) ([]int, error) {
 	kids, err := t.procTable.children(pid)
-	return slices.DeleteFunc(kids, func(k int) bool { return t.hidden[k] }), err
+	return slices.DeleteFunc(kids, t.hides), err
 }
 
 func (t pruned) all() ([]proc, error) {
 	rows, err := t.procTable.all()
-	return slices.DeleteFunc(rows, func(r proc) bool { return t.hidden[r.pid] }), err
+	return slices.DeleteFunc(rows, func(r proc) bool { return t.hides(r.pid) }), err
 }
 
 // reapChild collects one orphan that came to the subreaper; other pids are left
@@ -130,7 +138,7 @@ func (s *supervision) tearDown() {
 	if s.p.initFD >= 0 {
 		_ = unix.PidfdSendSignal(s.p.initFD, unix.SIGKILL, nil, 0)
 	} else if s.p.jailed && !s.awaitScaffolding(KillBound) {
-		_ = unix.Kill(-s.p.pid, unix.SIGKILL)
+		s.p.signalGroup(unix.SIGKILL)
 	}
 	if !s.p.jailed && !s.sweep(KillBound) {
 		s.stuck = true
@@ -143,7 +151,7 @@ func (s *supervision) tearDown() {
 func (s *supervision) gather() bool {
 	p := s.p
 	if !s.awaitScaffolding(time.Second) {
-		_ = unix.Kill(-p.pid, unix.SIGKILL)
+		p.signalGroup(unix.SIGKILL)
 		s.awaitScaffolding(KillBound)
 	}
 	clean := s.reaped

@@ -77,40 +77,59 @@ func (r *Run) supervise(s *supervision, j *job) {
 	go func() { defer close(fed); r.stdin.pump(p.stdin) }()
 
 	s.watch()
-	e := ended{report: s.report}
+	e := ended{}
 	if s.fail == nil && !s.stuck {
 		e.code, e.signal = s.status()
 	} else {
-		s.killAll()
+		s.kill()
 	}
 	s.tearDown()
 	e.found = s.lostMasks()
+	s.hush()
 	r.stdin.close()
 	_ = p.stdin.Close()
-	out.finish()
-	errs.finish()
-	<-out.done
-	<-errs.done
 	<-fed
-	if s.fail != nil {
+	if s.cause != nil {
 		s.awaitScaffolding(KillBound)
-		if s.cause != nil {
-			s.fail = s.silence(s.cause, text.line())
-		}
-		if s.stopped != NotStopped || (s.cause != nil && r.stopReason() != NotStopped) {
-			e = r.neverStarted() // the ladder's KILL met a jail that was not ready
-			r.finish(r.exitOf(j, out, errs, e), nil)
-			return
-		}
-		r.finish(nil, s.fail)
+		s.fail = s.silence(s.cause, text.line())
+	}
+	text.end(0)
+	if !r.drained(out, errs) {
+		r.finish(nil, spawnFailed("cannot pass the output on: nobody reads it"))
 		return
 	}
-	e.stopped = s.stopped
-	if s.stuck {
+	r.finish(r.conclude(s, j, out, errs, e))
+}
+
+// drained waits until the tails are passed on, or the sink is given up.
+func (r *Run) drained(pumps ...*pump) bool {
+	for _, p := range pumps {
+		p.finish()
+	}
+	for _, p := range pumps {
+		select {
+		case <-p.done:
+		case <-r.given:
+			return false
+		}
+	}
+	return true
+}
+
+// conclude is the terminal frame of a spawned execution.
+func (r *Run) conclude(s *supervision, j *job, out, errs *pump, e ended) (*protocol.ExecExit, *Error) {
+	switch {
+	case s.fail != nil && (s.stopped != NotStopped || s.cause != nil && r.stopReason() != NotStopped):
+		e = r.neverStarted() // the ladder's KILL met a jail that was not ready
+		return r.exitOf(j, out, errs, e), nil
+	case s.fail != nil:
+		return nil, s.fail
+	case s.stuck:
 		e.code, e.signal = 128+int(unix.SIGKILL), int(unix.SIGKILL)
 		e.found = append(e.found, plan.Skip{Tag: "stage2", Reason: "a process of the command did not die after SIGKILL"})
 	}
-	r.finish(r.exitOf(j, out, errs, e), nil)
+	e.stopped, e.report = s.stopped, s.report
+	return r.exitOf(j, out, errs, e), nil
 }
 
 // finish sets the result and frees the helper for the next execution.

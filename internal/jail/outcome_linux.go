@@ -3,8 +3,10 @@ package jail
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -17,24 +19,32 @@ const maxMessages = 4 << 10
 // messages collects what bubblewrap printed. It reads to the end, so that a full
 // pipe never holds the scaffolding up.
 type messages struct {
+	src  *os.File
 	text []byte
 	done chan struct{}
 }
 
-func collect(r io.ReadCloser) *messages {
-	m := &messages{done: make(chan struct{})}
+func collect(src *os.File) *messages {
+	m := &messages{src: src, done: make(chan struct{})}
 	go func() {
 		defer close(m.done)
-		defer r.Close()
-		m.text, _ = io.ReadAll(io.LimitReader(r, maxMessages))
-		_, _ = io.Copy(io.Discard, r)
+		defer src.Close()
+		m.text, _ = io.ReadAll(io.LimitReader(src, maxMessages))
+		_, _ = io.Copy(io.Discard, src)
 	}()
 	return m
 }
 
+// end joins the reader. A process that still holds the pipe gets no more than
+// wait to say something.
+func (m *messages) end(wait time.Duration) {
+	_ = m.src.SetReadDeadline(time.Now().Add(wait))
+	<-m.done
+}
+
 // line is the text as one printable line.
 func (m *messages) line() string {
-	<-m.done
+	m.end(DrainBound)
 	clean := strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == '\uFFFD' {
 			return ' '

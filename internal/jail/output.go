@@ -56,7 +56,9 @@ func (p *pump) drain(buf []byte) bool {
 		began := time.Now()
 		_ = p.src.SetReadDeadline(began.Add(budget))
 		n, err := p.src.Read(buf)
-		budget -= time.Since(began)
+		if tail <= 0 { // what the command itself wrote costs nothing
+			budget -= time.Since(began)
+		}
 		if n > 0 {
 			if tail -= n; tail < 0 {
 				// Beyond what the pipe held at the end: a survivor is

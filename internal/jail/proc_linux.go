@@ -32,11 +32,11 @@ var errNoChildrenFile = errors.New("this kernel has no /proc/<pid>/task/<tid>/ch
 type realProc struct{}
 
 // children reads the file of every task, not only the leader's: a thread's
-// children stand in its own.
+// children stand in its own. A process that has gone has none.
 func (realProc) children(pid int) ([]int, error) {
 	dir := "/proc/" + strconv.Itoa(pid) + "/task"
 	tasks, err := os.ReadDir(dir)
-	if err != nil {
+	if err != nil && !vanished(err) {
 		return nil, err
 	}
 	var out []int
@@ -48,6 +48,9 @@ func (realProc) children(pid int) ([]int, error) {
 			}
 			continue
 		}
+		if err != nil && !vanished(err) {
+			return nil, err
+		}
 		for _, f := range strings.Fields(string(b)) {
 			if n, err := strconv.Atoi(f); err == nil {
 				out = append(out, n)
@@ -55,6 +58,11 @@ func (realProc) children(pid int) ([]int, error) {
 		}
 	}
 	return out, nil
+}
+
+// vanished tells a process that has ended from a table that cannot be read.
+func vanished(err error) bool {
+	return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH)
 }
 
 func (realProc) stat(pid int) (proc, error) {
@@ -99,8 +107,11 @@ func (t realProc) all() ([]proc, error) {
 		if err != nil {
 			continue
 		}
-		if p, err := t.stat(pid); err == nil {
+		p, err := t.stat(pid)
+		if err == nil {
 			out = append(out, p)
+		} else if !vanished(err) {
+			return out, err
 		}
 	}
 	return out, nil
@@ -116,6 +127,9 @@ func descendants(t procTable, root int) ([]int, error) {
 		kids, err := t.children(queue[0])
 		if errors.Is(err, errNoChildrenFile) {
 			return descendantsByParent(t, root)
+		}
+		if err != nil {
+			return out, err
 		}
 		queue = queue[1:]
 		for _, k := range kids {
@@ -138,9 +152,14 @@ func descendantsByParent(t procTable, root int) ([]int, error) {
 		byParent[r.ppid] = append(byParent[r.ppid], r.pid)
 	}
 	var out []int
+	seen := map[int]bool{root: true} // rows are read one by one: they may form a ring
 	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
-		out = append(out, byParent[queue[0]]...)
-		queue = append(queue, byParent[queue[0]]...)
+		for _, k := range byParent[queue[0]] {
+			if !seen[k] {
+				seen[k] = true
+				out, queue = append(out, k), append(queue, k)
+			}
+		}
 	}
 	return out, nil
 }

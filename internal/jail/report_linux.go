@@ -36,14 +36,24 @@ func reportSocket() (ours, theirs *os.File, err error) {
 	return os.NewFile(uintptr(p[0]), "report"), os.NewFile(uintptr(p[1]), "report-peer"), nil
 }
 
-var errEndOfReport = errors.New("end of fd 4")
+// close gives back the descriptor of a message that is of no use.
+func (m message) close() {
+	if m.pidfd >= 0 {
+		unix.Close(m.pidfd)
+	}
+}
+
+var (
+	errEndOfReport = errors.New("end of fd 4")
+	noMessage      = message{pidfd: -1}
+)
 
 // receive reads one message, or errEndOfReport once stage 2 has executed the
 // command or died.
 func receive(f *os.File, buf []byte) (message, error) {
 	c, err := f.SyscallConn()
 	if err != nil {
-		return message{}, err
+		return noMessage, err
 	}
 	oob := make([]byte, 256)
 	var n, oobn, flags int
@@ -53,10 +63,10 @@ func receive(f *os.File, buf []byte) (message, error) {
 		return rerr != unix.EAGAIN && rerr != unix.EINTR
 	})
 	if err = errors.Join(err, rerr); err != nil {
-		return message{}, err
+		return noMessage, err
 	}
 	if n == 0 {
-		return message{}, errEndOfReport
+		return noMessage, errEndOfReport
 	}
 	m := message{pidfd: -1}
 	m.pid, m.pidfd = sender(oob[:oobn])
@@ -82,6 +92,11 @@ func sender(oob []byte) (pid, pidfd int) {
 			}
 		case m.Header.Type == unix.SCM_PIDFD && len(m.Data) >= 4:
 			pidfd = int(int32(binary.NativeEndian.Uint32(m.Data)))
+		case m.Header.Type == unix.SCM_RIGHTS: // nobody has reason to send one
+			fds, _ := unix.ParseUnixRights(m)
+			for _, fd := range fds {
+				unix.Close(fd)
+			}
 		}
 	}
 	return pid, pidfd

@@ -70,6 +70,9 @@ type Run struct {
 	reason Reason        // the first that was asked for
 	stop   chan struct{} // closed when a reason is set
 
+	giveUp sync.Once
+	given  chan struct{} // closed: the broker will not read the output
+
 	done     chan struct{} // the command is reaped, its output pumped
 	released chan struct{} // nothing of it is left on the host
 	exit     *protocol.ExecExit
@@ -80,7 +83,7 @@ type Run struct {
 func newRun(req Request, sink Sink) *Run {
 	return &Run{
 		req: req, sink: sink, start: time.Now(), stdin: newStdinQueue(),
-		stop: make(chan struct{}), done: make(chan struct{}), released: make(chan struct{}),
+		stop: make(chan struct{}), given: make(chan struct{}), done: make(chan struct{}), released: make(chan struct{}),
 	}
 }
 
@@ -100,6 +103,11 @@ func (r *Run) stopReason() Reason {
 	defer r.mu.Unlock()
 	return r.reason
 }
+
+// Abandon ends the wait for a sink that takes no output: the execution is then
+// released although its output was not passed on. Call it after Stop, when the
+// helper has to end.
+func (r *Run) Abandon() { r.giveUp.Do(func() { close(r.given) }) }
 
 // Done is closed when the command has been reaped and its output pumped.
 func (r *Run) Done() <-chan struct{} { return r.done }

@@ -23,7 +23,9 @@ type process struct {
 	report         *os.File
 	messages       *os.File // what bubblewrap and an early stage 2 print
 
-	exit chan *os.ProcessState // buffered; the scaffolding was reaped
+	exit   chan *os.ProcessState // buffered; the scaffolding was reaped
+	mu     sync.Mutex            // orders signals to the group and the reaping
+	reaped bool
 
 	init      int // pid of the namespace's init, 0 unknown
 	initFD    int // its pidfd, -1
@@ -139,14 +141,30 @@ func (h *Host) spawn(j *job) (*process, error) {
 }
 
 func (p *process) reap() {
+	var si unix.Siginfo
+	for unix.Waitid(unix.P_PID, p.pid, &si, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
+	}
+	p.mu.Lock()
 	st, err := p.os.Wait()
 	if err != nil {
 		st = nil
 	}
+	p.reaped = true
+	p.mu.Unlock()
 	forks.Lock()
 	delete(forks.known, p.pid)
 	forks.Unlock()
 	p.exit <- st
+}
+
+// signalGroup signals the scaffolding's group. The group's number is its leader's
+// pid, which cannot be another's before the leader was reaped.
+func (p *process) signalGroup(sig unix.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.reaped {
+		_ = unix.Kill(-p.pid, sig)
+	}
 }
 
 // childFiles puts the descriptors where package spec says.

@@ -17,15 +17,26 @@ type event struct {
 	err error
 }
 
+// hands is what the ladder does to processes, and what it asks of them.
+type hands interface {
+	over() bool // the command is known and has ended
+	term()      // TERM to the command and its descendants
+	kill()      // KILL to everything
+}
+
 // supervision follows one spawned jail to the end of its command.
 type supervision struct {
 	run   *Run
 	host  *Host
 	p     *process
 	table procTable
+	hands hands // the supervision itself, but for tests of the ladder
 
 	events chan event
-	gone   chan struct{} // the payload's pidfd says that it has ended
+	gone   chan struct{} // closed: the payload's pidfd says that it has ended
+	quit   chan struct{} // closed: nobody wants to hear more
+	heard  chan struct{} // closed: fd 4 is no longer read
+	looked chan struct{} // closed: the payload is no longer looked at; nil before it is
 
 	report     *spec.Report
 	executed   bool // fd 4 ended after the report: the command's image runs
@@ -41,18 +52,66 @@ type supervision struct {
 }
 
 func newSupervision(r *Run, h *Host, p *process) *supervision {
-	return &supervision{run: r, host: h, p: p, table: realProc{},
-		events: make(chan event, 4), gone: make(chan struct{})}
+	s := &supervision{run: r, host: h, p: p, table: realProc{},
+		events: make(chan event, 4), gone: make(chan struct{}),
+		quit: make(chan struct{}), heard: make(chan struct{})}
+	s.hands = s
+	return s
 }
 
 // listen reads fd 4 until its end.
 func (s *supervision) listen() {
+	defer close(s.heard)
 	defer s.p.report.Close()
 	buf := make([]byte, 256<<10)
 	for {
 		m, err := receive(s.p.report, buf)
-		s.events <- event{m, err}
+		select {
+		case s.events <- event{m, err}:
+		case <-s.quit:
+			m.close()
+			return
+		}
 		if err != nil {
+			return
+		}
+	}
+}
+
+// look waits for the end of the payload on its pidfd.
+func (s *supervision) look(pidfd int) {
+	defer close(s.looked)
+	for {
+		select {
+		case <-s.quit:
+			return
+		default:
+		}
+		// In slices, so that quit is noticed: a closed descriptor would not
+		// wake poll(2).
+		if ev, err := pollOnce(pidfd, unix.POLLIN, lookSlice); err != nil || ev != 0 {
+			close(s.gone)
+			return
+		}
+	}
+}
+
+// lookSlice is how long look may stay after quit, in milliseconds.
+const lookSlice = 500
+
+// hush joins what listens, and gives back what it heard too late.
+func (s *supervision) hush() {
+	close(s.quit)
+	_ = s.p.report.SetReadDeadline(time.Unix(1, 0))
+	<-s.heard
+	if s.looked != nil {
+		<-s.looked
+	}
+	for {
+		select {
+		case ev := <-s.events:
+			ev.close()
+		default:
 			return
 		}
 	}
@@ -77,34 +136,58 @@ func (s *supervision) watch() {
 		case ev := <-s.events:
 			s.onEvent(ev)
 			if s.executed && s.termWanted {
-				s.term()
+				s.climb()
 			}
 		case s.state = <-s.p.exit:
 			s.reaped = true
-			if s.executed && s.p.payloadFD >= 0 && !exited(s.p.payloadFD) {
-				s.killAll() // the jail collapses with its supervisor
+			if s.executed && s.p.payloadFD >= 0 && !s.hands.over() {
+				s.hands.kill() // the jail collapses with its supervisor
 				bound = time.After(KillBound)
 			}
 		case <-gone:
 			return
 		case <-launch.C:
-			if !s.executed {
-				s.fail = spawnFailed("cannot start the jail: stage 2 said nothing for %v; see whether this host is overloaded", LaunchBound)
-			}
+			s.tooLate()
 		case <-stop:
 			stop, s.termWanted = nil, true
 			if s.executed {
-				s.term()
+				s.climb()
 			}
 			grace = time.After(Grace)
 		case <-grace:
-			s.killed()
+			if !s.hands.over() {
+				s.stopped = s.run.stopReason()
+			}
+			s.hands.kill()
 			bound = time.After(KillBound)
 		case <-bound:
 			s.stuck = true
 			return
 		}
 	}
+}
+
+// climb takes the ladder's first step. A command that ended before any signal was
+// not stopped by anyone.
+func (s *supervision) climb() {
+	s.termWanted = false
+	if s.hands.over() {
+		return
+	}
+	s.stopped = s.run.stopReason()
+	s.hands.term()
+}
+
+// tooLate ends a launch that takes for ever.
+func (s *supervision) tooLate() {
+	what := "stage 2 said nothing"
+	switch {
+	case s.executed:
+		return
+	case s.report != nil:
+		what = "stage 2 reported but did not execute the command"
+	}
+	s.fail = spawnFailed("cannot start the jail: %s within %v; see whether this host is overloaded", what, LaunchBound)
 }
 
 func (s *supervision) onEvent(ev event) {
@@ -118,7 +201,10 @@ func (s *supervision) onEvent(ev event) {
 	case ev.Report != nil && s.report == nil:
 		s.report = ev.Report
 		s.identify(ev.message)
+		s.watchMasks(s.plan)
+		return // which keeps the descriptor
 	}
+	ev.close()
 }
 
 // identify learns who the payload and the namespace's init are.
@@ -133,10 +219,8 @@ func (s *supervision) identify(m message) {
 		}
 	}
 	if p.payloadFD >= 0 {
-		go func() {
-			_, _ = pollOnce(p.payloadFD, unix.POLLIN, -1)
-			close(s.gone)
-		}()
+		s.looked = make(chan struct{})
+		go s.look(p.payloadFD)
 	}
 	if !p.jailed {
 		return
@@ -153,7 +237,6 @@ func (s *supervision) identify(m message) {
 	}
 	if fd, err := unix.PidfdOpen(kids[0], 0); err == nil {
 		p.init, p.initFD = kids[0], fd
-		s.watchMasks(s.plan)
 	}
 }
 
@@ -170,58 +253,4 @@ func (s *supervision) below(pid int) bool {
 		pid = row.ppid
 	}
 	return false
-}
-
-// status is the command's own end: from its pidfd where the kernel tells
-// (PIDFD_GET_INFO with the exit mask, Linux 6.15), else from what bubblewrap
-// relays: 128+n for a signal, which then cannot be told from such an exit code.
-func (s *supervision) status() (code, signal int) {
-	if ws, ok := s.host.exitInfo(s.p.payloadFD); ok {
-		return waitStatus(ws)
-	}
-	s.awaitScaffolding(KillBound)
-	if s.state == nil {
-		return 128 + int(unix.SIGKILL), int(unix.SIGKILL)
-	}
-	ws, ok := s.state.Sys().(unix.WaitStatus)
-	if !ok {
-		return 1, 0
-	}
-	return waitStatus(ws)
-}
-
-func waitStatus(ws unix.WaitStatus) (code, signal int) {
-	if ws.Signaled() {
-		return 128 + int(ws.Signal()), int(ws.Signal())
-	}
-	return ws.ExitStatus(), 0
-}
-
-// awaitScaffolding waits until the scaffolding was reaped, at most d.
-func (s *supervision) awaitScaffolding(d time.Duration) bool {
-	if s.reaped {
-		return true
-	}
-	select {
-	case s.state = <-s.p.exit:
-		s.reaped = true
-	case <-time.After(d):
-	}
-	return s.reaped
-}
-
-// exitInfo reads the exit status off a pidfd. It is there once the process was
-// reaped, which the pidfd shows as POLLHUP.
-func (h *Host) exitInfo(pidfd int) (unix.WaitStatus, bool) {
-	if pidfd < 0 || h.noExitInfo.Load() {
-		return 0, false
-	}
-	if ev, err := pollOnce(pidfd, 0, 200); err == nil && ev&unix.POLLHUP != 0 {
-		info := unix.PidfdInfo{Mask: unix.PIDFD_INFO_EXIT}
-		if unix.IoctlPidfdInfo(pidfd, &info) == nil && info.Mask&unix.PIDFD_INFO_EXIT != 0 {
-			return unix.WaitStatus(info.Exit_code), true
-		}
-		h.noExitInfo.Store(true)
-	}
-	return 0, false
 }
