@@ -59,10 +59,13 @@ func Build(path, pkg string) error {
 // RunMain is for a TestMain: it runs the tests, removes what Binary built and
 // returns the exit code.
 func RunMain(m *testing.M) int {
-	defer func() {
-		if builtDir != "" {
-			os.RemoveAll(builtDir)
-		}
-	}()
+	defer Cleanup()
 	return m.Run()
+}
+
+// Cleanup removes what Binary built, for a TestMain that cannot use RunMain.
+func Cleanup() {
+	if builtDir != "" {
+		os.RemoveAll(builtDir)
+	}
 }

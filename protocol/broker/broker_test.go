@@ -14,10 +14,13 @@ import (
 
 	"go.uber.org/goleak"
 
+	"sandboxd/internal/testenv"
 	"sandboxd/protocol"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) { testenv.Cleanup(); os.Exit(code) }))
+}
 
 var argv = []string{"prog", "arg"}
 
