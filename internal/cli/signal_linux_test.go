@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"sandboxd/internal/testenv"
+)
+
+// session is one `sandboxd run` that was told to begin and has begun.
+type session struct {
+	cmd    *exec.Cmd
+	stderr *bytes.Buffer
+	pidNS  string // of the jail
+}
+
+// begin runs a script in the jail up to the point where it sets the marker "ready"
+// in its workspace. TERM ends the script's own sleep.
+func begin(t *testing.T, script string) session {
+	t.Helper()
+	needJail(t)
+	u := testenv.Me()
+	dir := testenv.TempDir(t, u)
+	ready := testenv.NewMarker(dir, "ready")
+	s := session{cmd: exec.Command(testenv.Binary(t), "run", "--", "sh", "-c", strings.ReplaceAll(script, "READY", ready.Shell("now"))), stderr: &bytes.Buffer{}}
+	s.cmd.Dir, s.cmd.Stderr = dir, s.stderr
+	s.cmd.Env = append(os.Environ(), "HOME=/nonexistent")
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.cmd.Process.Kill(); s.cmd.Wait() })
+	ready.Wait(t)
+	s.pidNS = jailOf(t, s.cmd.Process.Pid)
+	return s
+}
+
+// jailOf finds the pid namespace below a process that is not this process's own.
+func jailOf(t *testing.T, pid int) string {
+	t.Helper()
+	own := testenv.Processes()[os.Getpid()].PidNS
+	for _, p := range testenv.Descendants(pid) {
+		if p.PidNS != "" && p.PidNS != own {
+			return p.PidNS
+		}
+	}
+	t.Fatal("no process of the jail is to be seen")
+	return ""
+}
+
+func (s session) code(t *testing.T) int {
+	t.Helper()
+	s.cmd.Wait()
+	testenv.Eventually(t, "an empty jail", func() bool { return len(testenv.InPidNS(s.pidNS)) == 0 })
+	return s.cmd.ProcessState.ExitCode()
+}
+
+func TestInterruptClimbsTheLadder(t *testing.T) {
+	s := begin(t, `trap 'echo caught >caught; exit 9' TERM; READY; while :; do sleep 0.05; done`)
+	s.cmd.Process.Signal(syscall.SIGINT)
+	if code := s.code(t); code != 9 {
+		t.Errorf("exit code %d, want the command's own 9; stderr: %s", code, s.stderr)
+	}
+	if _, err := os.Stat(filepath.Join(s.cmd.Dir, "caught")); err != nil {
+		t.Errorf("the command's TERM handler did not run: %v", err)
+	}
+}
+
+func TestSecondInterruptKillsTheHelper(t *testing.T) {
+	s := begin(t, `trap 'echo caught >caught' TERM; READY; while :; do sleep 0.05; done`)
+	s.cmd.Process.Signal(syscall.SIGINT)
+	testenv.NewMarker(s.cmd.Dir, "caught").Wait(t) // the first one has arrived
+	s.cmd.Process.Signal(syscall.SIGINT)
+	if code := s.code(t); code != exitFailed {
+		t.Errorf("exit code %d, want %d; stderr: %s", code, exitFailed, s.stderr)
+	}
+}
+
+// SIGKILL to `sandboxd run` itself: the helper sees its input close, and the jail
+// goes with it.
+func TestKilledRunLeavesNothing(t *testing.T) {
+	s := begin(t, `READY; while :; do sleep 0.05; done`)
+	s.cmd.Process.Kill()
+	s.code(t)
+}
