@@ -120,8 +120,9 @@ func (r *Run) drained(pumps ...*pump) bool {
 func (r *Run) conclude(s *supervision, j *job, out, errs *pump, e ended) (*protocol.ExecExit, *Error) {
 	switch {
 	case s.fail != nil && (s.stopped != NotStopped || s.cause != nil && r.stopReason() != NotStopped):
-		e = r.neverStarted() // the ladder's KILL met a jail that was not ready
-		return r.exitOf(j, out, errs, e), nil
+		never := r.neverStarted() // the ladder's KILL met a jail that was not ready
+		never.found = e.found
+		return r.exitOf(j, out, errs, never), nil
 	case s.fail != nil:
 		return nil, s.fail
 	case s.stuck:

@@ -60,13 +60,13 @@ func (s *supervision) failure(f *spec.Failure) *Error {
 	if f.Errno != 0 && !strings.Contains(msg, errnoName(f.Errno)) {
 		msg = fmt.Sprintf("%s (%s)", msg, errnoName(f.Errno))
 	}
-	switch f.Step {
-	case "exec", "lookup":
+	switch {
+	case f.Step == spec.StepExec || f.Step == spec.StepLookup:
 		return spawnFailed("exec: %s", msg)
-	case "require":
+	case f.Step == spec.StepRequire:
 		return refused("%s", msg)
-	case "namespaces":
-		return spawnFailed("bwrap: %s; this bubblewrap (%s) made no jail", msg, s.host.Facts.Bwrap.Path)
+	case f.Step == spec.StepVerify && strings.Contains(msg, " namespace is "):
+		return spawnFailed("bwrap: %s; see whether %s is bubblewrap", msg, s.host.Facts.Bwrap.Path)
 	}
 	return spawnFailed("stage2: %s: %s", f.Step, msg)
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"sandboxd/internal/jail"
@@ -59,32 +60,68 @@ func (l *loop) awaitFreed() {
 // end stops dispatching, climbs the ladder for a running execution, joins
 // everything, and says whether the end was orderly.
 func (l *loop) end(cause error) error {
+	if cause == errOrderly {
+		cause = nil
+	}
 	if l.run != nil {
 		l.run.Stop(jail.Cancelled)
 	}
-	joined := make(chan struct{})
+	joined, released := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(joined)
-		l.concluding.Wait()
+		defer close(released)
 		for _, r := range []*jail.Run{l.previous, l.run} {
 			if r != nil {
 				<-r.Released()
+				l.note(r)
 			}
 		}
+	}()
+	go func() {
+		defer close(joined)
+		<-released
+		l.concluding.Wait()
 		l.replies.flush()
 	}()
-	select {
-	case <-joined:
-	case <-time.After(endBound):
-		return errors.Join(cause, fmt.Errorf("cannot end within %v: the broker does not read, or a process does not die", endBound))
-	}
-	for _, r := range []*jail.Run{l.previous, l.run} {
-		if r != nil && r.Leftover() != nil {
-			cause = errors.Join(cause, r.Leftover())
+	if !within(endBound, joined) {
+		cause = errors.Join(cause, fmt.Errorf("cannot end within %v: the broker does not read, or a process does not die", endBound))
+		if l.run != nil {
+			l.run.Abandon() // what it put on the host is taken away all the same
 		}
+		within(jail.KillBound, released)
 	}
-	if cause == errOrderly {
-		return nil
+	return errors.Join(cause, l.leftovers())
+}
+
+func within(d time.Duration, done <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
 	}
-	return cause
+}
+
+// maxLeftovers bounds what is kept to be told at the end.
+const maxLeftovers = 20
+
+// note remembers a released execution that left something behind: that makes the
+// helper's end a failure.
+func (l *loop) note(r *jail.Run) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r.Leftover() != nil && len(l.left) < maxLeftovers && !slices.Contains(l.left, r) {
+		l.left = append(l.left, r)
+	}
+}
+
+func (l *loop) leftovers() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var errs []error
+	for _, r := range l.left {
+		errs = append(errs, r.Leftover())
+	}
+	return errors.Join(errs...)
 }

@@ -39,6 +39,9 @@ type loop struct {
 	lost     chan error
 
 	concluding sync.WaitGroup // terminal frames that are still to be written
+
+	mu   sync.Mutex
+	left []*jail.Run // executions that left something behind
 }
 
 // incoming is what the reading goroutine hands over.
@@ -192,7 +195,7 @@ func (l *loop) start(id uint64, b protocol.ExecStart) {
 		return
 	}
 	l.previous = l.run
-	l.run, l.runID, l.running = l.runner.Start(jail.Request{Policy: p, Argv: b.Argv, Env: b.Env, Cwd: b.Cwd}, sink{l, id}), id, true
+	l.run, l.runID, l.running = l.runner.Start(jail.Request{Policy: p, Argv: b.Argv, Env: b.Env, Cwd: b.Cwd}, newSink(l, id)), id, true
 	l.concluding.Add(1)
 	go l.conclude(id, l.run, l.previous)
 }
@@ -224,6 +227,7 @@ func (l *loop) conclude(id uint64, run, previous *jail.Run) {
 	<-run.Done()
 	if previous != nil {
 		<-previous.Released()
+		l.note(previous)
 	}
 	l.freed <- run
 	exit, fail := run.Result()
@@ -246,14 +250,25 @@ func (l *loop) lose(err error) {
 	}
 }
 
-// sink writes one execution's output frames.
+// sink writes one execution's output frames. Each stream has one pump, which
+// reuses its body: a frame costs no allocation.
 type sink struct {
-	l  *loop
-	id uint64
+	l         *loop
+	id        uint64
+	out, errs protocol.ExecOut
 }
 
-func (s sink) Output(stream protocol.Stream, data []byte, total uint64, truncated bool) error {
-	err := s.l.out.Write(s.id, protocol.ExecOut{Stream: stream, Data: data, Bytes: total, Truncated: truncated})
+func newSink(l *loop, id uint64) *sink {
+	return &sink{l: l, id: id, out: protocol.ExecOut{Stream: protocol.Stdout}, errs: protocol.ExecOut{Stream: protocol.Stderr}}
+}
+
+func (s *sink) Output(stream protocol.Stream, data []byte, total uint64, truncated bool) error {
+	body := &s.out
+	if stream == protocol.Stderr {
+		body = &s.errs
+	}
+	body.Data, body.Bytes, body.Truncated = data, total, truncated
+	err := s.l.out.Write(s.id, body)
 	if err != nil {
 		s.l.lose(err)
 	}
