@@ -62,6 +62,7 @@ func (j *job) build() error {
 			return err
 		}
 	}
+	j.spec.Checks = j.checks()
 	j.restrict()
 	return j.demand()
 }
@@ -187,7 +188,6 @@ func (j *job) render() error {
 			j.spec.Namespaces = append(j.spec.Namespaces, ns)
 		}
 	}
-	j.spec.Checks = j.checks()
 	return nil
 }
 
@@ -228,7 +228,7 @@ func (j *job) demand() error {
 func (j *job) outcome(e ended) report.Outcome {
 	o := report.Outcome{
 		Policy: j.req.Policy, Platform: "linux", Jailed: j.bwrap != nil, NoJail: j.facts.Bwrap.Reason,
-		Report: e.report, Audit: j.audit, Extra: e.found,
+		NestedUserns: j.host.AllowNestedUserns, Checks: j.spec.Checks, Report: e.report, Audit: j.audit, Extra: e.found,
 		Cgroup: report.Cgroup{Reason: "this version sets no cgroup up"},
 	}
 	if j.bwrap != nil {
@@ -276,14 +276,22 @@ func nulTerminated(args []string) []byte {
 	return b
 }
 
-// checks is what stage 2 looks at from inside; a placeholder's inode is known
-// only now.
+// checks is what stage 2 looks at from inside: roots and mounts, and what only a
+// jail can hide or pin. A placeholder's inode is known only now.
 func (j *job) checks() []spec.Check {
-	checks := j.plan.Checks()
-	for i := range checks {
-		if checks[i].What == spec.CheckPlaceholder {
-			checks[i].ID, _ = j.places.ID(checks[i].Path)
+	var out []spec.Check
+	for _, c := range j.plan.Checks() {
+		switch c.What {
+		case spec.CheckRoot, spec.CheckMount:
+		case spec.CheckPlaceholder:
+			c.ID, _ = j.places.ID(c.Path)
+			fallthrough
+		default:
+			if !j.spec.Jailed {
+				continue
+			}
 		}
+		out = append(out, c)
 	}
-	return checks
+	return out
 }

@@ -82,7 +82,7 @@ func nodeOf(st *unix.Stat_t) host.Node {
 		Nlink: uint64(st.Nlink),
 		Rdev:  uint64(uint32(st.Rdev)),
 		Mode:  uint32(st.Mode) & 0o7777,
-		UID:   st.Uid,
+		UID:   st.Uid, GID: st.Gid,
 	}
 }
 

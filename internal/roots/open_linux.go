@@ -100,7 +100,7 @@ func nodeOf(fd int) (host.Node, error) {
 		Nlink: uint64(st.Nlink),
 		Rdev:  uint64(st.Rdev),
 		Mode:  st.Mode & 0o7777,
-		UID:   st.Uid,
+		UID:   st.Uid, GID: st.Gid,
 	}, nil
 }
 

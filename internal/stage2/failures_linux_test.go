@@ -250,7 +250,7 @@ func TestNamespaceNotMade(t *testing.T) {
 				if got := r.report(t).Namespaces; len(got) != 1 || got[0] != name {
 					t.Errorf("%s: reported %v", name, got)
 				}
-			} else if f := r.failure(t); f.Step != spec.StepVerify || !strings.Contains(f.Msg, "the "+name+" namespace is the helper's own") {
+			} else if f := r.failure(t); f.Step != spec.StepNamespaces || !strings.Contains(f.Msg, "the "+name+" namespace is the helper's own") {
 				t.Errorf("%s: %+v", name, f)
 			}
 		}

@@ -13,6 +13,10 @@ import (
 // bubblewrap that merely executed its last argument would get here too, and a
 // path can have been exchanged between the helper's walk and the bind.
 func (p *process) verify() *spec.Failure {
+	// First: without new namespaces nothing else here means what it says.
+	if f := p.verifyNamespaces(); f != nil {
+		return f
+	}
 	for _, c := range p.spec.Checks {
 		var why string
 		var err error
@@ -32,7 +36,7 @@ func (p *process) verify() *spec.Failure {
 			return failure(spec.StepVerify, c.List+" "+strconv.Quote(c.Path)+" "+why, err)
 		}
 	}
-	return p.verifyNamespaces()
+	return nil
 }
 
 // notSame says how the inode at c.Path differs from the one the helper reached.
@@ -107,10 +111,10 @@ func (p *process) verifyNamespaces() *spec.Failure {
 	for _, ns := range p.spec.Namespaces {
 		var st unix.Stat_t
 		if err := unix.Stat("/proc/thread-self/ns/"+ns.Name, &st); err != nil {
-			return failure(spec.StepVerify, "cannot examine the "+ns.Name+" namespace", err)
+			return failure(spec.StepNamespaces, "cannot examine the "+ns.Name+" namespace", err)
 		}
 		if st.Ino == ns.Ino {
-			return failure(spec.StepVerify, "the "+ns.Name+" namespace is the helper's own: bubblewrap did not make a new one", nil)
+			return failure(spec.StepNamespaces, "the "+ns.Name+" namespace is the helper's own: bubblewrap did not make a new one", nil)
 		}
 		p.report.Namespaces = append(p.report.Namespaces, ns.Name)
 	}

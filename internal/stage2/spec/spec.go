@@ -125,14 +125,15 @@ type Failure struct {
 
 // Steps of stage 2, in their order.
 const (
-	StepSpec        = "spec"     // the specification could not be read
-	StepSession     = "session"  // setsid
-	StepChdir       = "chdir"    // the working directory
-	StepLookup      = "lookup"   // argv[0]: ENOENT not found, EACCES not executable, EISDIR
-	StepVerify      = "verify"   // an inode or namespace is not what it must be
-	StepLandlock    = "landlock" // building or enforcing the ruleset
-	StepRlimit      = "rlimit"   // FSIZE, CPU, CORE
-	StepSignals     = "signals"  // dispositions and mask
+	StepSpec        = "spec"       // the specification could not be read
+	StepSession     = "session"    // setsid
+	StepChdir       = "chdir"      // the working directory
+	StepLookup      = "lookup"     // argv[0]: ENOENT not found, EACCES not executable, EISDIR
+	StepNamespaces  = "namespaces" // a namespace is the helper's own: bubblewrap made none
+	StepVerify      = "verify"     // an inode is not what it must be
+	StepLandlock    = "landlock"   // building or enforcing the ruleset
+	StepRlimit      = "rlimit"     // FSIZE, CPU, CORE
+	StepSignals     = "signals"    // dispositions and mask
 	StepNoNewPrivs  = "no-new-privs"
 	StepDescriptors = "descriptors" // the command's streams, close-on-exec for the rest
 	StepSeccomp     = "seccomp"     // installing, or reading back that it is not there
