@@ -78,7 +78,7 @@ func (j *job) survey() error {
 	reached, err := roots.Survey(plan.Paths(p, j.facts), roots.Writability{
 		Paths: writablePaths(p), Shared: roots.SharedDirs(j.host.Mutable),
 		Optional: env.Dirs(j.req.Env, j.host.path), // a PATH entry is left out, never a refusal
-		Memory: &j.host.memory, Label: label(p),
+		Memory:   &j.host.memory, Label: label(p),
 	})
 	if err != nil {
 		return err

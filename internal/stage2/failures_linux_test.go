@@ -166,7 +166,8 @@ func TestOrderOfSteps(t *testing.T) {
 	}{
 		{"chdir before lookup", spec.StepChdir, badCwd, badName},
 		{"lookup before verify", spec.StepLookup, badName, badRoot},
-		{"verify before landlock", spec.StepVerify, badNamespace, badRule},
+		{"namespaces before inodes", spec.StepNamespaces, badNamespace, badRoot},
+		{"verify before landlock", spec.StepVerify, badRoot, badRule},
 		{"landlock before exec", spec.StepLandlock, badRule, badExec},
 		{"require before exec", spec.StepRequire, badRequire, badExec},
 	} {
