@@ -1,0 +1,130 @@
+//go:build linux
+
+package e2e
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"sandboxd/protocol"
+)
+
+// lossBound is how soon an execution ends after its mask is lost. Nothing but a
+// whole series of runs that all miss it is a failure, since the machine may be busy.
+const (
+	lossBound = 100 * time.Millisecond
+	lossTries = 20
+)
+
+// The host saves a masked file as editors do, by rename: the kernel takes the mask away.
+func TestMountMaskLostToTheHost(t *testing.T) {
+	const reader = `trap '' TERM; echo ready; while :; do cat .env 2>/dev/null; done`
+	eachSite(t, func(s *site) {
+		s.write("ws/.env", "secret one\n")
+		c := connect(t, s.u, s.policy(s.protect("ws/.env")))
+		best := time.Hour
+		for n := range lossTries {
+			id := uint64(n + 2)
+			c.start(id, s.ws, "sh", "-c", strings.Replace(reader, "trap '' TERM; ", "", 1))
+			c.waitOut(id, "ready")
+			s.write("ws/.env.new", "secret two\n")
+			from := time.Now()
+			if err := os.Rename(s.path("ws/.env.new"), s.path("ws/.env")); err != nil {
+				t.Fatal(err)
+			}
+			r := c.collect(id)
+			best = min(best, time.Since(from))
+			if r.exit == nil || !r.exit.Cancelled || r.exit.TimedOut || strings.Contains(r.stdout, "secret one") {
+				t.Fatalf("got %+v, %+v, %q", r.exit, r.fail, r.stdout)
+			}
+			if got := mountSkips(r); !strings.Contains(got, s.path("ws/.env")) || !strings.HasSuffix(got, "was replaced on the host during the run; stopped") {
+				t.Fatalf("report: %q", got)
+			}
+			if best <= lossBound {
+				break
+			}
+		}
+		t.Logf("stopped and reported after %v", best)
+		if best > lossBound {
+			t.Errorf("stopped and reported after %v at best, expected %v", best, lossBound)
+		}
+		// The ladder ends what ignores TERM.
+		c.start(100, s.ws, "sh", "-c", reader)
+		c.waitOut(100, "ready")
+		s.onHost("echo three >.env.new; mv .env.new .env")
+		if r := c.collect(100); r.exit == nil || r.exit.Signal != 9 || !r.exit.Cancelled {
+			t.Errorf("got %+v, %+v", r.exit, r.fail)
+		}
+		// The control: undisturbed, nothing is stopped or reported.
+		if r := c.try(101, s.ws, "echo ran"); r.exit.Cancelled || mountSkips(r) != "" || r.stdout != "ran\n" {
+			t.Errorf("got %+v, %q", r.exit, r.stdout)
+		}
+		s.end(c)
+	})
+}
+
+// A loss happened to one that only reports: the command goes on.
+func TestMountMaskLossOnlyReported(t *testing.T) {
+	eachSite(t, func(s *site) {
+		s.write("ws/.env", "secret one\n")
+		c := connect(t, s.u, s.policy(s.protect("ws/.env")), "--on-mask-loss", "report")
+		c.start(2, s.ws, "sh", "-c", "echo ready; cat; cat .env")
+		c.waitOut(2, "ready")
+		s.onHost("echo two >.env.new; mv .env.new .env")
+		c.send(2, protocol.ExecStdin{EOF: true})
+		r := c.collect(2)
+		s.end(c)
+		if r.exit == nil || r.exit.Code != 0 || r.exit.Cancelled || r.stdout != "two\n" {
+			t.Errorf("got %+v, %+v, %q", r.exit, r.fail, r.stdout)
+		}
+		if got := mountSkips(r); !strings.HasSuffix(got, "was replaced on the host during the run") {
+			t.Errorf("report: %q", got)
+		}
+	})
+}
+
+// git itself replaces its configuration on the host: reported, not stopped.
+func TestMountReadOnlyConfigReplacedByTheHost(t *testing.T) {
+	eachSite(t, func(s *site) {
+		s.repository()
+		c := connect(t, s.u, s.policy(func(p *protocol.Policy) {
+			p.Mounts = []protocol.Mount{{Path: s.path("ws/.git/config"), Access: protocol.ReadOnly, Required: true}}
+		}))
+		c.start(2, s.ws, "sh", "-c", "echo ready; cat; echo went on")
+		c.waitOut(2, "ready")
+		s.onHost("git config a.b c")
+		c.send(2, protocol.ExecStdin{EOF: true})
+		r := c.collect(2)
+		if r.exit == nil || r.exit.Code != 0 || r.exit.Cancelled || r.stdout != "went on\n" {
+			t.Fatalf("got %+v, %+v, %q", r.exit, r.fail, r.stdout)
+		}
+		if got := mountSkips(r); !strings.Contains(got, s.path("ws/.git/config")) || !strings.HasSuffix(got, "was replaced on the host during the run") {
+			t.Errorf("report: %q", got)
+		}
+		// The next execution mounts the new file.
+		r = c.try(3, s.ws, "git config a.b; git config a.b d 2>/dev/null || echo refused")
+		s.end(c)
+		if r.stdout != "c\nrefused\n" || mountSkips(r) != "" {
+			t.Errorf("got %q, %q", r.stdout, r.exit.Enforcement)
+		}
+	})
+}
+
+// A rename of a directory above carries the mounts away: found at the end.
+func TestMountPinCarriedAwayByTheHost(t *testing.T) {
+	eachSite(t, func(s *site) {
+		s.repository()
+		c := connect(t, s.u, s.policy(s.protect("ws/.git/hooks")))
+		c.start(2, s.ws, "sh", "-c", "echo ready; cat; echo went on")
+		c.waitOut(2, "ready")
+		s.onHost("mv .git g")
+		c.send(2, protocol.ExecStdin{EOF: true})
+		r := c.collect(2)
+		s.end(c)
+		if r.exit == nil || !strings.Contains(mountSkips(r), s.path("ws/.git")) {
+			t.Errorf("got %+v, %+v", r.exit, r.fail)
+		}
+	})
+}
