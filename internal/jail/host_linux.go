@@ -7,10 +7,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandboxd/internal/cgroup"
 	"sandboxd/internal/host"
 	"sandboxd/internal/host/probe"
+	"sandboxd/internal/report"
 	"sandboxd/internal/roots"
 	"sandboxd/internal/stage2/spec"
+	"sandboxd/protocol"
 )
 
 // Host is the machine and the helper on it: what stays the same between
@@ -23,7 +26,10 @@ type Host struct {
 	path       string // the helper's inherited PATH
 	namespaces []spec.Namespace
 	memory     roots.Memory
-	noExitInfo atomic.Bool // this kernel's pidfds do not tell exit statuses
+	base       *cgroup.Base // nil: noBase says why
+	noBase     string
+	serial     atomic.Uint64 // of executions, for the names of their cgroups
+	noExitInfo atomic.Bool   // this kernel's pidfds do not tell exit statuses
 }
 
 // namespaceKinds are those that bubblewrap makes anew, by their names below
@@ -52,7 +58,16 @@ func NewHost(c Config) (*Host, error) {
 		}
 		h.namespaces = append(h.namespaces, spec.Namespace{Name: kind, Ino: st.Ino})
 	}
+	h.openBase()
 	return h, nil
+}
+
+// Features is what hello tells about this host.
+func (h *Host) Features() []string {
+	if h.base != nil {
+		return report.Features(h.Facts, protocol.TagCgroupV2)
+	}
+	return report.Features(h.Facts)
 }
 
 // Unenforced says why nothing at all could be enforced here, or "".

@@ -7,6 +7,7 @@ import (
 	"runtime"
 
 	"sandboxd/internal/host"
+	"sandboxd/internal/report"
 )
 
 // Host is the machine and the helper on it. This system has no backend yet.
@@ -23,6 +24,9 @@ func NewHost(c Config) (*Host, error) {
 	f.Bwrap = host.Bwrap{State: host.Absent, Reason: noBackend}
 	return &Host{Config: c, Facts: f}, nil
 }
+
+// Features is what hello tells about this host.
+func (h *Host) Features() []string { return report.Features(h.Facts) }
 
 // Unenforced says why nothing at all could be enforced here.
 func (h *Host) Unenforced() string { return unenforced(h.Facts) }

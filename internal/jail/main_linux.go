@@ -44,7 +44,7 @@ func (r *Run) main(h *Host) {
 		return
 	}
 	s := newSupervision(r, h, p)
-	s.plan = j.plan
+	s.plan, s.onExec = j.plan, j.lowered
 	r.supervise(s, j)
 	if !s.gather() {
 		r.leftover = fmt.Errorf("a process of the execution could not be ended")

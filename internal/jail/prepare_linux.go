@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"sandboxd/internal/bwrap"
+	"sandboxd/internal/cgroup"
 	"sandboxd/internal/env"
 	"sandboxd/internal/host"
 	"sandboxd/internal/landlock"
@@ -29,6 +30,10 @@ type job struct {
 	places  *roots.Placeholders
 	bwrap   *bwrap.Command // nil: degraded
 	spec    spec.Spec
+
+	group      *cgroup.Group // nil: no ceilings, or noGroup says why not
+	noGroup    string
+	notLowered string // why the scaffolding's share of pids.max stayed
 }
 
 // prepare turns a request into everything that spawning needs, or refuses.
@@ -64,6 +69,9 @@ func (j *job) build() error {
 	}
 	j.spec.Checks = j.checks()
 	j.restrict()
+	if err := j.ceilings(); err != nil {
+		return err
+	}
 	return j.demand()
 }
 
@@ -229,7 +237,10 @@ func (j *job) outcome(e ended) report.Outcome {
 	o := report.Outcome{
 		Policy: j.req.Policy, Platform: "linux", Jailed: j.bwrap != nil, NoJail: j.facts.Bwrap.Reason,
 		NestedUserns: j.host.AllowNestedUserns, Checks: j.spec.Checks, Report: e.report, Audit: j.audit, Extra: e.found,
-		Cgroup: report.Cgroup{Reason: "this version sets no cgroup up"},
+		Cgroup: j.held(),
+	}
+	if j.notLowered != "" {
+		o.Extra = append(o.Extra, plan.Skip{Tag: protocol.TagCgroupV2, Reason: j.notLowered})
 	}
 	if j.bwrap != nil {
 		o.Extra = append(o.Extra, j.bwrap.Skips...)
@@ -239,7 +250,7 @@ func (j *job) outcome(e ended) report.Outcome {
 
 // release takes what the execution put on the host away again.
 func (j *job) release() error {
-	err := j.places.Release()
+	err := errors.Join(j.dissolve(), j.places.Release())
 	if j.reached != nil {
 		err = errors.Join(err, j.reached.Close())
 	}

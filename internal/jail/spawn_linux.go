@@ -124,13 +124,12 @@ func (h *Host) spawn(j *job) (*process, error) {
 	} else {
 		attr.Sys.Pdeathsig = syscall.SIGKILL
 	}
-	forks.Lock()
-	p.os, err = os.StartProcess(path, argv, attr)
-	if err == nil {
-		p.pid = p.os.Pid
-		forks.known[p.pid] = true
+	j.born(attr.Sys)
+	err = p.fork(path, argv, attr)
+	if err != nil && j.outside(err) {
+		attr.Sys.UseCgroupFD = false
+		err = p.fork(path, argv, attr)
 	}
-	forks.Unlock()
 	ps.closeChild()
 	if err != nil {
 		ps.closeAll()
@@ -138,6 +137,19 @@ func (h *Host) spawn(j *job) (*process, error) {
 	}
 	go p.reap()
 	return p, nil
+}
+
+// fork starts the child and registers it, as one step for whoever looks.
+func (p *process) fork(path string, argv []string, attr *os.ProcAttr) error {
+	forks.Lock()
+	defer forks.Unlock()
+	var err error
+	if p.os, err = os.StartProcess(path, argv, attr); err != nil {
+		return err
+	}
+	p.pid = p.os.Pid
+	forks.known[p.pid] = true
+	return nil
 }
 
 func (p *process) reap() {

@@ -49,6 +49,7 @@ type supervision struct {
 	stuck      bool
 	plan       plan.Plan
 	masks      *masks
+	onExec     func() // the command's image runs now
 }
 
 func newSupervision(r *Run, h *Host, p *process) *supervision {
@@ -194,6 +195,9 @@ func (s *supervision) onEvent(ev event) {
 	switch {
 	case errors.Is(ev.err, errEndOfReport) && s.report != nil:
 		s.executed = true
+		if s.onExec != nil {
+			s.onExec()
+		}
 	case ev.err != nil:
 		s.cause, s.fail = ev.err, spawnFailed("stage2: %v", ev.err)
 	case ev.Failure != nil:

@@ -8,7 +8,6 @@ import (
 
 	"sandboxd/internal/jail"
 	"sandboxd/internal/policy"
-	"sandboxd/internal/report"
 	"sandboxd/protocol"
 )
 
@@ -57,7 +56,7 @@ func serve(o Options, version string) error {
 	}
 	l := &loop{
 		in: protocol.NewReader(os.Stdin), out: protocol.NewWriter(os.Stdout), replies: newReplies(),
-		runner: host, base: base, peer: "sandboxd/" + version, feature: report.Features(host.Facts),
+		runner: host, base: base, peer: "sandboxd/" + version, feature: host.Features(),
 		signals: signals, hangup: hangup,
 	}
 	return l.serve()

@@ -1,0 +1,102 @@
+package jail
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"time"
+
+	"sandboxd/internal/cgroup"
+	"sandboxd/internal/report"
+)
+
+// CgroupBaseEnv names the base where --cgroup-base does not.
+const CgroupBaseEnv = "SANDBOXD_CGROUP_BASE"
+
+// removeBound is how long a cgroup may take to become empty after a kill.
+const removeBound = 5 * time.Second
+
+// openBase looks for a place for ceilings and removes what killed helpers left
+// there.
+func (h *Host) openBase() {
+	h.base, h.noBase = cgroup.Open(h.CgroupBase, os.Getenv(CgroupBaseEnv))
+	if h.base != nil {
+		h.base.Sweep()
+	}
+}
+
+// ceilings makes the execution's cgroup, where it asks for one. Only a ceiling
+// that stage 2 itself cannot live under is an error.
+func (j *job) ceilings() error {
+	if !cgroup.Wanted(j.req.Policy.Limits) {
+		return nil
+	}
+	if j.host.base == nil {
+		j.noGroup = j.host.noBase
+		return nil
+	}
+	var err error
+	j.group, err = j.host.base.Create(j.host.serial.Add(1), j.req.Policy.Limits)
+	var small *cgroup.TooSmallError
+	if errors.As(err, &small) {
+		return refused("%s", small)
+	}
+	if err != nil {
+		j.group, j.noGroup = nil, err.Error()
+	}
+	return nil
+}
+
+// born has the child start inside its cgroup, by clone3(CLONE_INTO_CGROUP): no
+// process of the execution ever runs outside.
+func (j *job) born(attr *syscall.SysProcAttr) {
+	if j.group != nil {
+		attr.UseCgroupFD, attr.CgroupFD = true, j.group.FD()
+	}
+}
+
+// outside gives the ceilings up after a start that failed, where the cgroup may be
+// the reason. It says whether another start makes sense. An entry after the start
+// would be a window, so there is none.
+func (j *job) outside(err error) bool {
+	if j.group == nil || j.host.RequireEnforced || !errors.Is(err, syscall.ENOSYS) && !errors.Is(err, syscall.EPERM) &&
+		!errors.Is(err, syscall.EACCES) && !errors.Is(err, syscall.EBUSY) && !errors.Is(err, syscall.EOPNOTSUPP) {
+		return false
+	}
+	j.noGroup = "cannot start a process in the cgroup: " + err.Error()
+	_ = j.group.Remove(0)
+	j.group = nil
+	return true
+}
+
+// lowered takes stage 2's share off pids.max once the command's image runs.
+func (j *job) lowered() {
+	if j.group == nil {
+		return
+	}
+	scaffold := uint64(cgroup.Scaffold)
+	if j.bwrap == nil {
+		scaffold = 0
+	}
+	if err := j.group.LowerTo(scaffold); err != nil {
+		j.notLowered = err.Error()
+	}
+}
+
+// held is what the ceilings did, read before the cgroup is removed.
+func (j *job) held() report.Cgroup {
+	if j.group == nil {
+		return report.Cgroup{Reason: j.noGroup}
+	}
+	c := report.Cgroup{Applied: true, Allowance: j.group.Allowance()}
+	c.OOMKill, c.PidsDenied, _ = j.group.Events()
+	return c
+}
+
+// dissolve ends whatever is left in the cgroup and removes it.
+func (j *job) dissolve() error {
+	if j.group == nil {
+		return nil
+	}
+	return errors.Join(j.group.Kill(), j.group.Remove(removeBound))
+}
