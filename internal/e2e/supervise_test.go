@@ -227,7 +227,7 @@ func TestFakeBubblewrap(t *testing.T) {
 					}
 				}
 			}
-			if r.fail == nil || r.fail.Code != protocol.CodeSpawnFailed || !strings.Contains(r.fail.Msg, "bwrap") {
+			if r.fail == nil || r.fail.Code != protocol.CodeSpawnFailed || !strings.Contains(r.fail.Msg, "bwrap") && !strings.Contains(r.fail.Msg, "bubblewrap") {
 				t.Errorf("got %+v, %+v, expected spawn_failed naming bubblewrap", r.exit, r.fail)
 			}
 		})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"slices"
 	"strings"
 
@@ -85,7 +86,8 @@ func (j *job) survey() error {
 	j.facts.Cwd = j.req.Cwd
 	reached, err := roots.Survey(plan.Paths(p, j.facts), roots.Writability{
 		Paths: writablePaths(p), Shared: roots.SharedDirs(j.host.Mutable),
-		Optional: env.Dirs(j.req.Env, j.host.path), // a PATH entry is left out, never a refusal
+		// A PATH entry is left out, and never a refusal.
+		Optional: append(env.Dirs(j.req.Env, j.host.path), j.program()...),
 		Memory:   &j.host.memory, Label: label(p),
 	})
 	if err != nil {
@@ -205,11 +207,29 @@ func (j *job) restrict() {
 	j.spec.Landlock = landlock.Rules(j.plan, landlock.Options{
 		ABI: j.facts.LandlockABI, Reason: j.facts.LandlockReason, Jailed: j.jailed(),
 		DenyNet: p.Network.Mode != protocol.NetFull, NestedUserns: j.host.AllowNestedUserns,
+		Needs: j.needs(),
 	})
 	j.spec.Seccomp = spec.Seccomp{
 		DenyNet:   p.Network.Mode != protocol.NetFull,
 		DenyTrace: j.facts.LandlockABI == 0,
 	}
+}
+
+// needs is what a command without a jail must be able to read besides the policy's
+// roots: its own program, where the request names it by path.
+func (j *job) needs() []string {
+	var out []string
+	for _, path := range j.program() {
+		out = append(out, j.facts.Layout.Resolve(path).Path)
+	}
+	return out
+}
+
+func (j *job) program() []string {
+	if program := j.req.Argv[0]; !j.jailed() && strings.HasPrefix(program, "/") && path.Clean(program) == program {
+		return []string{program}
+	}
+	return nil
 }
 
 // demand refuses, before anything runs, what --require-enforced cannot accept.

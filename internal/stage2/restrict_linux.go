@@ -53,6 +53,11 @@ func (p *process) enforceLandlock() *spec.Failure {
 }
 
 func (p *process) seccomp() *spec.Failure {
+	if p.rules == nil {
+		// Landlock alone keeps a command off bubblewrap's init and off
+		// processes outside; without it the filter has to.
+		p.spec.Seccomp.DenyTrace = true
+	}
 	// Asked beforehand, because a failed Install may leave a filter in force.
 	if err := seccomp.Supported(); errors.Is(err, seccomp.ErrUnsupported) {
 		p.skip("seccomp-hardening", err.Error())
