@@ -27,6 +27,7 @@ const (
 	TagJail                   = "jail"                     // the command ran without a jail
 	TagSockets                = "sockets"                  // a service socket of the host that the command may be able to connect to
 	TagGuard                  = "guard"                    // a guarded file that the command can write or replace
+	TagOptionalMount          = "optional-mount"           // a mount with required=false that the host does not have
 	TagNetworkProxy           = "network-proxy"            // mode proxy has no enforcing proxy: jailed as off, the allow-list was not offered
 	TagPlatformRestrictions   = "platform-restrictions"    // something that this system cannot restrict at all
 )
@@ -67,6 +68,7 @@ var vocabulary = [...]Tag{
 	{ID: "jail", Feature: false, Applied: false, Skip: true, Platforms: []string{"linux", "darwin", "other"}, Meaning: "the command ran without a jail"},
 	{ID: "sockets", Feature: false, Applied: false, Skip: true, Platforms: []string{"linux", "darwin"}, Meaning: "a service socket of the host that the command may be able to connect to"},
 	{ID: "guard", Feature: false, Applied: false, Skip: true, Platforms: []string{"linux", "darwin"}, Meaning: "a guarded file that the command can write or replace"},
+	{ID: "optional-mount", Feature: false, Applied: false, Skip: true, Platforms: []string{"linux", "darwin"}, Meaning: "a mount with required=false that the host does not have"},
 	{ID: "network-proxy", Feature: false, Applied: false, Skip: true, Platforms: []string{"linux", "darwin"}, Meaning: "mode proxy has no enforcing proxy: jailed as off, the allow-list was not offered"},
 	{ID: "platform-restrictions", Feature: false, Applied: false, Skip: true, Platforms: []string{"linux", "darwin", "other"}, Meaning: "something that this system cannot restrict at all"},
 	{ID: "degraded", Feature: true, Applied: false, Skip: false, Platforms: []string{"linux", "darwin", "other"}, Meaning: "no bubblewrap jail on Linux, no Seatbelt on macOS, or no jail for this system"},

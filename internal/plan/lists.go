@@ -165,7 +165,8 @@ func (b *builder) resolveMounts() *Refusal {
 			return refuse(o, "%s, and the mount is required; create it, or set required to false", absent)
 		}
 		if absent != "" {
-			b.skip(listMounts, fmt.Sprintf("%s %q is left out: %s", o.name(), o.Path, absent))
+			// Not "mounts": what may be missing is no layer that failed.
+			b.skip(tagOptional, fmt.Sprintf("%s %q is left out: %s", o.name(), o.Path, absent))
 			b.asked = append(b.asked, Asked{o, res.Path, res.Node, Absent})
 			continue
 		}

@@ -12,7 +12,9 @@ func (b *builder) checkOverlaps() *Refusal {
 	byInode := map[host.ID]entry{}
 	under := map[string]Origin{} // every parent of a protected path
 	writable := map[string]Origin{}
+	spelled := map[string]bool{}
 	for _, e := range b.protected {
+		spelled[e.origin.Path] = true
 		upward(under, e.res.Path, e.origin)
 		if e.res.Node.ID != (host.ID{}) {
 			byInode[e.res.Node.ID] = e
@@ -23,6 +25,11 @@ func (b *builder) checkOverlaps() *Refusal {
 			upward(writable, e.res.Path, e.origin)
 		}
 		if r := sameInode(e, byInode); r != nil {
+			return r
+		}
+	}
+	for _, e := range append(b.roots[:len(b.roots):len(b.roots)], b.scratch) {
+		if r := b.hiddenBreach(e, spelled); r != nil {
 			return r
 		}
 	}
@@ -48,6 +55,20 @@ func (b *builder) checkOverlaps() *Refusal {
 		}
 	}
 	return nil
+}
+
+// hiddenBreach refuses a root that only a link takes below a protected path. By its
+// own spelling it may stand there and is masked; through a link it grants what
+// whoever wrote the list did not see is protected.
+func (b *builder) hiddenBreach(e entry, spelled map[string]bool) *Refusal {
+	at, ok := b.protectedPath(e.res.Path)
+	open := spelled[e.origin.Path]
+	ancestors(e.origin.Path, func(dir string) bool { open = open || spelled[dir]; return !open })
+	if !ok || open {
+		return nil
+	}
+	o := b.guarded[at]
+	return refuse(e.origin, "as %s it lies under %s %s; a root cannot re-open what is protected: take one of the two out", both(e.origin.Path, e.res.Path), o.name(), both(o.Path, at))
 }
 
 // upward notes an origin for a path and all its parents, the first one stays.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"sandboxd/internal/host"
 )
@@ -115,6 +116,10 @@ func (b *builder) maskAgent() {
 	}
 	why := "the ssh agent, which signs with the user's keys"
 	dir := host.Parent(res.Path)
+	asked := func(e entry) bool { return e.res.Path == dir }
+	if dir != b.home && !systemless(dir) && slices.ContainsFunc(append(b.roots[:len(b.roots):len(b.roots)], b.scratch), asked) {
+		return // the policy names the directory itself
+	}
 	if b.named[dir] || b.occupied[dir] || systemless(dir) || b.home != "" && host.Beneath(b.home, dir) {
 		b.maskPlace(listService, Place{res.Path, why})
 		return

@@ -158,6 +158,15 @@ var planCases = []planCase{
 	{hostCase{name: "ssh agent", tree: func(t tree) { t.put("/srv/ssh-x/agent.1", host.Node{Kind: host.Socket}) },
 		p: protocol.Policy{ReadableRoots: []string{"/"}}, facts: func(f *host.Facts) { f.SSHAuth = "/srv/ssh-x/agent.1" }},
 		"readable /\nmask-dir /srv/ssh-x 0444", "ro=1", ""},
+	{hostCase{name: "ssh agent's directory is a root", tree: func(t tree) { t.put("/srv/ssh-x/agent.1", host.Node{Kind: host.Socket}) },
+		p: protocol.Policy{ReadableRoots: []string{"/", "/srv/ssh-x"}}, facts: func(f *host.Facts) { f.SSHAuth = "/srv/ssh-x/agent.1" }},
+		"readable /", "ro=2", ""},
+	{hostCase{name: "something else in the ssh agent's directory is a root", tree: func(t tree) {
+		t.put("/srv/ssh-x/agent.1", host.Node{Kind: host.Socket})
+		t.dir("/srv/ssh-x/d")
+	},
+		p: protocol.Policy{ReadableRoots: []string{"/", "/srv/ssh-x/d"}}, facts: func(f *host.Facts) { f.SSHAuth = "/srv/ssh-x/agent.1" }},
+		"readable /\nmask-file /srv/ssh-x/agent.1 0000", "ro=2", ""},
 	{hostCase{name: "ssh agent in HOME", tree: func(t tree) { t.put("/home/u/agent", host.Node{Kind: host.Socket}) },
 		p: protocol.Policy{ReadableRoots: []string{"/"}}, facts: func(f *host.Facts) { f.SSHAuth = "/home/u/agent" }},
 		"readable /\nmask-file /home/u/agent 0000", "ro=1", ""},

@@ -105,6 +105,10 @@ const (
 	listLink      = "link"
 )
 
+// tagOptional is the skip of a mount that the policy does not require and the
+// host does not have (protocol/tags.toml).
+const tagOptional = "optional-mount"
+
 // Refusal is a policy that cannot be honoured on this host.
 type Refusal struct {
 	List   string // policy list and index, "writable_roots[0]"

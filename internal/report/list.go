@@ -22,7 +22,7 @@ var order = []string{
 	protocol.TagRlimitFsize, protocol.TagRlimitCPU,
 	protocol.TagRlimitAddressSpace, protocol.TagRlimitProcesses,
 	protocol.TagCgroupV2,
-	protocol.TagNetworkProxy, protocol.TagSockets, protocol.TagGuard,
+	protocol.TagNetworkProxy, protocol.TagSockets, protocol.TagGuard, protocol.TagOptionalMount,
 	protocol.TagDarwinProcessLifecycle, protocol.TagPlatformRestrictions,
 }
 
