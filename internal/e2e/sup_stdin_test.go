@@ -102,6 +102,9 @@ func TestTooMuchStdin(t *testing.T) {
 				switch {
 				case tc.wall > 0:
 					r := c.collect(2)
+					for r.fail != nil && r.fail.Code == protocol.CodeNoExec {
+						r = c.collect(2) // a chunk met the end, before its frame was out
+					}
 					if r.exit == nil || !r.exit.TimedOut || r.exit.Code != 143 {
 						t.Errorf("got %+v %+v", r.exit, r.fail)
 					}
@@ -132,7 +135,8 @@ func TestTooMuchStdin(t *testing.T) {
 func TestCancelWithoutReading(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		c, tag := m.connect(m.policy()), uniqueSleep()
-		c.start(2, m.dir, "sh", "-c", `trap 'exit 4' TERM; sleep `+tag+` & cat /dev/zero & cat /dev/zero >&2 & while :; do sleep 0.01; done`)
+		c.start(2, m.dir, "sh", "-c", `exec 3>&2 2>/dev/null # the shell itself must not block on telling of a signal
+trap 'exit 4' TERM; sleep `+tag+` & cat /dev/zero & cat /dev/zero >&3 & while :; do sleep 0.01; done`)
 		testenv.Eventually(t, "the command runs", func() bool { return len(tagged("sleep\x00"+tag)) > 0 })
 		for i := range uint64(500) { // more than the replies' queue holds
 			c.send(100+i, protocol.Heartbeat{})
