@@ -35,4 +35,6 @@ fuzz: ## every fuzz target for FUZZTIME (default 10s) each
 clean: ## remove what the other targets built
 	rm -rf sandboxd bin .cache
 
+-include scripts/kernels.mk
+
 .PHONY: help run build test check quick fuzz clean
