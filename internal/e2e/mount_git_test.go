@@ -16,7 +16,7 @@ mkdir -p .git/hooks 2>/dev/null
 try plant 'echo evil > .git/hooks/pre-commit'
 try remove rm -rf .git/hooks
 `
-	eachSite(t, func(s *site) {
+	eachSite(t, func(t *testing.T, s *site) {
 		s.repository()
 		s.write("ws/.git/hooks/pre-commit", "good\n")
 		s.expect(s.jail(s.policy(s.protect("ws/.git/hooks")), attack), "rename no\nplant no\nremove no\n")
@@ -31,7 +31,7 @@ try remove rm -rf .git/hooks
 }
 
 func TestMountGitWorksBesideProtectedHooks(t *testing.T) {
-	eachSite(t, func(s *site) {
+	eachSite(t, func(t *testing.T, s *site) {
 		s.repository()
 		s.write("ws/.git/hooks/pre-commit", "#!/bin/sh\nexit 1\n")
 		s.onHost("chmod +x .git/hooks/pre-commit")
@@ -68,7 +68,7 @@ try empty '! test -s .env'
 try copy cp .env e
 rm -rf r e
 `
-	eachSite(t, func(s *site) {
+	eachSite(t, func(t *testing.T, s *site) {
 		s.repository(".env")
 		before := s.tree()
 		s.expect(s.jail(s.policy(s.protect("ws/.env")), ways), `read no
@@ -108,7 +108,7 @@ git add -A >>out 2>&1; echo "add $?"
 git commit -qam two >>out 2>&1; echo "commit $?"
 git diff HEAD --stat >/dev/null 2>&1
 rm -f out; git checkout -q -- f; cat f`
-	eachSite(t, func(s *site) {
+	eachSite(t, func(t *testing.T, s *site) {
 		s.repository(".env")
 		r := s.jail(s.policy(s.protect("ws/.env")), stash)
 		s.expect(r, "stash 1\n0\nadd 128\ncommit 128\none\n")
@@ -135,7 +135,7 @@ git add -A >/dev/null 2>&1; echo "add $?"
 git commit -qam two >/dev/null 2>&1; echo "commit $?"
 git stash -q >/dev/null 2>&1
 git ls-tree -r --name-only HEAD`
-	eachSite(t, func(s *site) {
+	eachSite(t, func(t *testing.T, s *site) {
 		s.repository("keys/a", "keys/deep/b")
 		r := s.jail(s.policy(s.protect("ws/keys")), commit)
 		if !strings.HasSuffix(r.stdout, "f\nkeys/a\nkeys/deep/b\n") {
@@ -159,7 +159,7 @@ func TestMountWorktree(t *testing.T) {
 try move mv .git g
 try plant 'mkdir -p .git/hooks && echo evil >.git/hooks/pre-commit'
 `
-	eachSite(t, func(s *site) {
+	eachSite(t, func(t *testing.T, s *site) {
 		s.repository()
 		s.onHost("git worktree add -q ../wt")
 		wt := s.path("wt")
@@ -191,7 +191,7 @@ try remove rm -f .git/config
 try rename 'mv .git g && mkdir .git && cp -r g/* .git && echo evil >>.git/config'
 rm -rf c; echo two >>f; git commit -qam two 2>/dev/null && echo committed
 `
-	eachSite(t, func(s *site) {
+	eachSite(t, func(t *testing.T, s *site) {
 		s.repository()
 		before := s.read("ws/.git/config")
 		p := s.policy(func(p *protocol.Policy) {

@@ -26,9 +26,9 @@ type site struct {
 }
 
 // eachSite runs a test for root and for an ordinary user.
-func eachSite(t *testing.T, f func(s *site)) {
+func eachSite(t *testing.T, f func(t *testing.T, s *site)) {
 	t.Helper()
-	testenv.EachUser(t, func(t *testing.T, u testenv.User) { f(newSite(t, u)) })
+	testenv.EachUser(t, func(t *testing.T, u testenv.User) { f(t, newSite(t, u)) })
 }
 
 func newSite(t *testing.T, u testenv.User) *site {

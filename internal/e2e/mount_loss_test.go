@@ -21,7 +21,7 @@ const (
 // The host saves a masked file as editors do, by rename: the kernel takes the mask away.
 func TestMountMaskLostToTheHost(t *testing.T) {
 	const reader = `trap '' TERM; echo ready; while :; do cat .env 2>/dev/null; done`
-	eachSite(t, func(s *site) {
+	eachSite(t, func(t *testing.T, s *site) {
 		s.write("ws/.env", "secret one\n")
 		c := connect(t, s.u, s.policy(s.protect("ws/.env")))
 		best := time.Hour
@@ -67,7 +67,7 @@ func TestMountMaskLostToTheHost(t *testing.T) {
 
 // A loss happened to one that only reports: the command goes on.
 func TestMountMaskLossOnlyReported(t *testing.T) {
-	eachSite(t, func(s *site) {
+	eachSite(t, func(t *testing.T, s *site) {
 		s.write("ws/.env", "secret one\n")
 		c := connect(t, s.u, s.policy(s.protect("ws/.env")), "--on-mask-loss", "report")
 		c.start(2, s.ws, "sh", "-c", "echo ready; cat; cat .env")
@@ -87,7 +87,7 @@ func TestMountMaskLossOnlyReported(t *testing.T) {
 
 // git itself replaces its configuration on the host: reported, not stopped.
 func TestMountReadOnlyConfigReplacedByTheHost(t *testing.T) {
-	eachSite(t, func(s *site) {
+	eachSite(t, func(t *testing.T, s *site) {
 		s.repository()
 		c := connect(t, s.u, s.policy(func(p *protocol.Policy) {
 			p.Mounts = []protocol.Mount{{Path: s.path("ws/.git/config"), Access: protocol.ReadOnly, Required: true}}
@@ -114,7 +114,7 @@ func TestMountReadOnlyConfigReplacedByTheHost(t *testing.T) {
 
 // A rename of a directory above carries the mounts away: found at the end.
 func TestMountPinCarriedAwayByTheHost(t *testing.T) {
-	eachSite(t, func(s *site) {
+	eachSite(t, func(t *testing.T, s *site) {
 		s.repository()
 		c := connect(t, s.u, s.policy(s.protect("ws/.git/hooks")))
 		c.start(2, s.ws, "sh", "-c", "echo ready; cat; echo went on")

@@ -24,7 +24,7 @@ try "deep file" ': >.cfg/deep/x'
 try away mv .cfg c
 rm -rf d; git status --porcelain
 `
-	eachSite(t, func(s *site) {
+	eachSite(t, func(t *testing.T, s *site) {
 		s.repository()
 		before := s.tree()
 		r := s.jail(s.policy(s.protect("ws/.netrc", "ws/.cfg/deep/x")), attack)
@@ -42,7 +42,7 @@ rm -rf d; git status --porcelain
 
 // A killed helper cannot clean up: the next execution that plans the mask does.
 func TestMountKilledHelperLeavesNothing(t *testing.T) {
-	eachSite(t, func(s *site) {
+	eachSite(t, func(t *testing.T, s *site) {
 		before := s.tree()
 		p := s.policy(s.protect("ws/.netrc", "ws/.cfg/deep/x"))
 		c := connect(t, s.u, p)
@@ -74,7 +74,7 @@ while (1) { mkdir ".netrc/x"; mkdir ".netrc"; open F, ">", ".netrc" and close F 
 func TestMountTwoHelpersShareAPlaceholder(t *testing.T) {
 	needPerl(t)
 	const rounds, killEvery = 200, 20
-	eachSite(t, func(s *site) {
+	eachSite(t, func(t *testing.T, s *site) {
 		before := s.tree()
 		p := s.policy(s.protect("ws/.netrc"))
 		pair := []*conn{connect(t, s.u, p), connect(t, s.u, p)}
@@ -127,7 +127,7 @@ func needPerl(t *testing.T) {
 
 // The host may make a missing path while the jail runs: it stays the host's.
 func TestMountMissingPathMadeByTheHost(t *testing.T) {
-	eachSite(t, func(s *site) {
+	eachSite(t, func(t *testing.T, s *site) {
 		p := s.policy(s.protect("ws/.cfg/deep/x"))
 		c := connect(t, s.u, p)
 		c.start(2, s.ws, "sh", "-c", "echo ready; cat; cat .cfg/deep/x 2>&1")
