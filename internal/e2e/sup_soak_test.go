@@ -1,0 +1,146 @@
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"sandboxd/internal/testenv"
+	"sandboxd/protocol"
+)
+
+// A caller that waits for the end before it starts the next is never told busy.
+func TestNeverBusy(t *testing.T) {
+	eachMode(t, func(t *testing.T, m mode) {
+		c := m.connect(m.policy())
+		for i := range uint64(scaled(5000, 60)) {
+			// The next start stands in the pipe while the exit is being written.
+			c.start(2+i, m.dir, "sh", "-c", "setsid sleep 600 & exit 6")
+			if r := c.collect(2 + i); r.exit == nil || r.exit.Code != 6 {
+				t.Fatalf("%d: got %+v %+v", i, r.exit, r.fail)
+			}
+		}
+		id := uint64(100000)
+		c.until(id, m.dir, "sh", "-c", "echo ready; exec sleep 600")
+		c.start(id+1, m.dir, "true")
+		if f := c.next(); f.ID != id+1 || f.Body.(protocol.ErrorBody).Code != protocol.CodeBusy {
+			t.Errorf("got %+v", f)
+		}
+		c.send(id, protocol.Cancel{})
+		c.collect(id)
+		c.down()
+	})
+}
+
+// footprint is what a helper holds.
+type footprint struct {
+	fds, threads, children, mounts, cgroups int
+	rss                                     int // KiB
+}
+
+func (c *sup) footprint() footprint {
+	pid := c.cmd.Process.Pid
+	mounts, _ := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", pid))
+	groups := 0
+	_ = filepath.WalkDir("/sys/fs/cgroup", func(_ string, d os.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			groups++
+		}
+		return nil
+	})
+	return footprint{
+		fds: len(testenv.FDs(pid)), threads: c.memory("Threads"), children: len(testenv.Descendants(pid)),
+		mounts: strings.Count(string(mounts), "\n"), cgroups: groups, rss: c.memory("VmRSS"),
+	}
+}
+
+// mix runs one execution of the i-th kind.
+func (c *sup) mix(t *testing.T, m mode, i int) {
+	id := uint64(2 + i)
+	want := func(ok bool, r result) {
+		if !ok {
+			t.Fatalf("%d: got %+v %+v", i, r.exit, r.fail)
+		}
+	}
+	switch i % 8 {
+	case 0:
+		r := c.sh(id, m.dir, "echo hi")
+		want(r.stdout == "hi\n", r)
+	case 1:
+		r := c.try(id, m.dir, "exit 1")
+		want(r.exit.Code == 1, r)
+	case 2:
+		c.until(id, m.dir, "sh", "-c", "echo ready; exec sleep 600")
+		c.send(id, protocol.Cancel{})
+		r := c.collect(id)
+		want(r.exit != nil && r.exit.Cancelled, r)
+	case 3:
+		r := c.sh(id, m.dir, "head -c 300000 /dev/zero")
+		want(len(r.stdout) == 300000, r)
+	case 4:
+		r := c.sh(id, m.dir, "setsid sleep 600 & (sleep 600 &) ; exit 0")
+		want(true, r)
+	case 5:
+		c.start(id, "/nowhere", "true")
+		r := c.collect(id)
+		want(r.fail != nil && r.fail.Code == protocol.CodeRefused, r)
+	case 6:
+		c.start(id, m.dir, "no-such-command")
+		r := c.collect(id)
+		want(r.fail != nil && r.fail.Code == protocol.CodeSpawnFailed, r)
+	case 7:
+		c.start(id, m.dir, "cat")
+		c.send(id, protocol.ExecStdin{Data: make([]byte, 100000)})
+		c.send(id, protocol.ExecStdin{EOF: true})
+		r := c.collect(id)
+		want(len(r.stdout) == 100000, r)
+	}
+}
+
+// Executions of every kind leave the helper as it was, and nothing to a pid 1 that
+// does not reap.
+func TestSoak(t *testing.T) {
+	eachMode(t, func(t *testing.T, m mode) {
+		adopt(t)
+		c := m.connect(m.masked())
+		warm, n := 32, scaled(20000, 160)
+		for i := range warm {
+			c.mix(t, m, i)
+		}
+		before := c.footprint()
+		for i := range n {
+			c.mix(t, m, warm+i)
+		}
+		var after footprint
+		for range 400 { // the last release follows its exit frame
+			if after = c.footprint(); after.fds <= before.fds && after.children == 0 {
+				break
+			}
+			testenv.Pause()
+		}
+		t.Logf("%+v -> %+v", before, after)
+		if after.fds > before.fds || after.children > 0 || after.mounts != before.mounts || after.cgroups > before.cgroups {
+			t.Errorf("%+v became %+v", before, after)
+		}
+		if after.threads > before.threads+8 || after.rss > before.rss+20<<10 {
+			t.Errorf("%+v became %+v", before, after)
+		}
+		if alive, zombies := orphans(); len(alive) != 1 || len(zombies) > 0 { // the helper
+			t.Errorf("left: %+v %+v", alive, zombies)
+		}
+		if left, err := os.ReadDir(m.dir); err != nil || len(left) > 0 {
+			t.Errorf("left in the workspace: %v %v", left, err)
+		}
+		// Its goroutines, as the runtime tells them on SIGQUIT.
+		_ = c.cmd.Process.Signal(syscall.SIGQUIT)
+		c.wait()
+		if g := strings.Count(c.stderr.String(), "\ngoroutine "); g == 0 || g > 16 {
+			t.Errorf("%d goroutines at the end: %s", g, c.stderr)
+		}
+	})
+}
