@@ -1,0 +1,4 @@
+mutate: ## turn each defence off in a copy of the tree and see its test fail
+	@scripts/mutate
+
+.PHONY: mutate
