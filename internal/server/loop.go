@@ -107,7 +107,7 @@ func (l *loop) receive(in incoming) error {
 	switch {
 	case errors.Is(in.err, io.EOF):
 		return errOrderly
-	case errors.As(in.err, &de) && !de.Fatal:
+	case errors.As(in.err, &de) && !de.Fatal && de.ID != 0:
 		if !l.greeted && de.Kind != protocol.KindHello {
 			return l.ungreeted(de.ID, de.Kind)
 		}
@@ -121,6 +121,10 @@ func (l *loop) receive(in incoming) error {
 		return in.err
 	}
 	f := in.frame
+	if f.ID == 0 { // an error's, which only a helper may send
+		l.fail(0, protocol.CodeMalformedFrame, "%q came under id 0; use another id", f.Kind)
+		return errors.New("a frame came under id 0")
+	}
 	if h, ok := f.Body.(protocol.Hello); ok {
 		return l.hello(f.ID, h)
 	}
