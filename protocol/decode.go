@@ -13,7 +13,7 @@ func decodeBody(kind Kind, raw []byte) (Body, error) {
 	r := mpack.NewReader(raw)
 	switch kind {
 	case KindHello:
-		return decodeHello(r)
+		return decodeHello(r, raw)
 	case KindExecStart:
 		return decodeExecStart(r)
 	case KindExecStdin:
@@ -34,9 +34,34 @@ func decodeBody(kind Kind, raw []byte) (Body, error) {
 	return nil, nil
 }
 
-func decodeHello(r *mpack.Reader) (h Hello, err error) {
+// decodeHello judges the version before the keys: another version has others, and
+// an unknown key would hide what is really wrong. The Hello then has only Proto.
+func decodeHello(r *mpack.Reader, raw []byte) (h Hello, err error) {
+	if proto, ok := peekProto(raw); ok && proto != ExecVersion {
+		return Hello{Proto: proto}, nil
+	}
 	err = r.Object([]mpack.Field{uintField("proto", &h.Proto), strField("peer", &h.Peer), strsField("features", &h.Features)})
 	return h, err
+}
+
+// peekProto finds the first "proto" of a hello, whatever else is in it.
+func peekProto(raw []byte) (proto uint64, ok bool) {
+	r := mpack.NewReader(raw)
+	n, err := r.Map()
+	for range n {
+		var key []byte
+		if key, err = r.Raw(); err != nil {
+			break
+		}
+		if name, err := mpack.NewReader(key).Str(); err == nil && name == "proto" {
+			proto, err = r.Uint()
+			return proto, err == nil
+		}
+		if _, err = r.Raw(); err != nil {
+			break
+		}
+	}
+	return 0, false
 }
 
 // decodeExecStart copies what it takes, so the result outlives the input. Strings

@@ -88,6 +88,49 @@ func TestDecodeFrameSortsItsErrors(t *testing.T) {
 	}
 }
 
+// A hello of another version has other keys. What it says is its version.
+func TestHelloVersionComesFirst(t *testing.T) {
+	body := func(pairs ...[]byte) []byte {
+		b := mpack.AppendMap(nil, len(pairs)/2)
+		for _, p := range pairs {
+			b = append(b, p...)
+		}
+		return b
+	}
+	str := func(s string) []byte { return mpack.AppendStr(nil, s) }
+	num := func(n uint64) []byte { return mpack.AppendUint(nil, n) }
+	none, list := []byte{0xc0}, []byte{0x90}
+	for name, tt := range map[string]struct {
+		body  []byte
+		proto uint64 // 0: the body is malformed
+	}{
+		"another, with these keys":       {body(str("proto"), num(4), str("peer"), str("x"), str("features"), list), 4},
+		"another, with other keys":       {body(str("name"), none, num(1), none, str("proto"), num(2)), 2},
+		"another, alone":                 {body(str("proto"), num(math.MaxUint64)), math.MaxUint64},
+		"another, and then this":         {body(str("proto"), num(4), str("proto"), num(3)), 4},
+		"this, with these keys":          {body(str("proto"), num(3), str("peer"), str("x"), str("features"), list), 3},
+		"this, with another key":         {body(str("proto"), num(3), str("peer"), str("x"), str("features"), list, str("more"), none), 0},
+		"this, and then another":         {body(str("proto"), num(3), str("proto"), num(4), str("peer"), str("x"), str("features"), list), 0},
+		"no integer":                     {body(str("proto"), str("4"), str("peer"), str("x"), str("features"), list), 0},
+		"negative":                       {body(str("proto"), []byte{0xff}, str("peer"), str("x"), str("features"), list), 0},
+		"none":                           {body(str("peer"), str("x"), str("features"), list), 0},
+		"one that is a value, not a key": {body(str("peer"), str("proto"), str("more"), num(4)), 0},
+	} {
+		f, err := DecodeFrame(envelope(1, 7, "hello", tt.body))
+		var bad *DecodeError
+		switch {
+		case tt.proto == 0:
+			if !errors.As(err, &bad) || bad.Fatal || bad.ID != 7 || bad.Kind != KindHello {
+				t.Errorf("%s: got %+v, %v", name, f, err)
+			}
+		case err != nil || f.ID != 7 || f.Body.(Hello).Proto != tt.proto:
+			t.Errorf("%s: got %+v, %v", name, f, err)
+		case tt.proto != ExecVersion && !reflect.DeepEqual(f.Body, Hello{Proto: tt.proto}):
+			t.Errorf("%s: more was taken from it than its version: %+v", name, f.Body)
+		}
+	}
+}
+
 func TestExecStartRules(t *testing.T) {
 	good := func() ExecStart {
 		return ExecStart{Argv: []string{"x"}, Env: map[string]string{}, Cwd: "/", Token: []byte("t")}

@@ -74,7 +74,7 @@ func anyBody(t *rapid.T) Body {
 	code := rapid.Int32()
 	switch rapid.IntRange(0, 5).Draw(t, "kind") {
 	case 0:
-		return Hello{n.Draw(t, "proto"), text.Draw(t, "peer"), list.Draw(t, "features")}
+		return Hello{ExecVersion, text.Draw(t, "peer"), list.Draw(t, "features")}
 	case 1:
 		env := rapid.MapOf(rapid.StringMatching(`[A-Z_]{1,4}`), text).Draw(t, "env")
 		return ExecStart{append([]string{"x"}, list.Draw(t, "argv")...), env, "/" + text.Draw(t, "cwd"), append(data.Draw(t, "token"), 0), nil, nil}

@@ -63,7 +63,8 @@ type Frame struct {
 	Body Body
 }
 
-// Hello opens the channel in both directions.
+// Hello opens the channel in both directions. Decoded with a Proto other than
+// ExecVersion it holds nothing else: another version has other keys.
 type Hello struct {
 	Proto    uint64
 	Peer     string
