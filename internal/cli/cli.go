@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"sandboxd/internal/selftest/witness"
 	"sandboxd/protocol"
 )
 
@@ -43,6 +44,8 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"run", "[flags] -- CMD [ARG...]", "run a command in the jail", runCommand},
+		{"self-test", "[--json] [--require all|TAG,...]", "what this machine really enforces", selfTest},
+		{"--self-test", "", "the same", selfTest},
 		{"--version", "", "print versions", version},
 		{"--help", "", "print this", help},
 	}
@@ -51,7 +54,7 @@ func commands() []command {
 // Role reports whether arg selects a command of this package, so that it is no flag
 // of the server.
 func Role(arg string) bool {
-	if arg == "-h" {
+	if arg == "-h" || witness.Role(arg) {
 		return true
 	}
 	for _, c := range commands() {
@@ -66,6 +69,9 @@ func Role(arg string) bool {
 func Main(args []string, s System) int {
 	if len(args) > 0 && args[0] == "-h" {
 		return help(nil, s)
+	}
+	if len(args) > 0 && witness.Role(args[0]) {
+		return witness.Main(args)
 	}
 	for _, c := range commands() {
 		if len(args) > 0 && c.name == args[0] {

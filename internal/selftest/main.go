@@ -1,0 +1,147 @@
+package selftest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"time"
+
+	"sandboxd/internal/report"
+)
+
+// platform is the system that the probes run on.
+const platform = runtime.GOOS
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+	exitNotRun = 3 // nothing could be run or proved, or no jail for this system
+)
+
+// System is what the command uses of the process it runs in.
+type System struct {
+	Stdout, Stderr io.Writer
+	Executable     func() (string, error)
+	Terminal       bool // Stderr is one: progress is shown
+}
+
+// Main is `sandboxd self-test` and returns the exit code.
+func Main(args []string, s System) int {
+	o, err := parseOptions(args)
+	switch {
+	case isHelp(err):
+		fmt.Fprint(s.Stdout, Usage)
+		return exitOK
+	case err != nil:
+		fmt.Fprintln(s.Stderr, "sandboxd:", err)
+		return exitUsage
+	}
+	p := newPrinter(s, o)
+	if !report.Supported(platform) {
+		return p.end(Run{Result: Unsupported, Reason: "this program has no jail for " + platform})
+	}
+	ctx, stop := interruptible()
+	defer stop()
+	run, err := execute(ctx, o, s, p)
+	if err != nil {
+		run = Run{Result: NotRun, Reason: err.Error()}
+	}
+	if ctx.Err() != nil {
+		run.Result, run.Reason = NotRun, "interrupted"
+	}
+	return p.end(run)
+}
+
+// Result is how the whole run ended.
+type Result string
+
+// The results. The text after "RESULT: " is made from them.
+const (
+	Passed      Result = "passed"
+	PassedSkips Result = "passed-with-skips"
+	AnyFailed   Result = "failed"
+	NotRun      Result = "not-run"
+	Unsupported Result = "unsupported-platform"
+)
+
+// Run is everything that the self-test found.
+type Run struct {
+	Result      Result    `json:"result"`
+	Reason      string    `json:"reason,omitempty"`
+	OS          string    `json:"os"`
+	Arch        string    `json:"arch"`
+	Features    []string  `json:"features"`    // of the helper's hello
+	Enforcement []string  `json:"enforcement"` // of the smallest command
+	Enforced    int       `json:"enforced"`
+	Skipped     int       `json:"skipped"`
+	Failed      int       `json:"failed"`
+	Required    []string  `json:"required,omitempty"` // probes that were skipped for a layer that --require names
+	MS          int64     `json:"ms"`
+	Probes      []Finding `json:"probes"`
+}
+
+// conclude counts and decides. Nothing enforced is no pass, whatever was skipped.
+func (r *Run) conclude(o options) {
+	for _, f := range r.Probes {
+		switch f.Verdict {
+		case Enforced:
+			r.Enforced++
+		case Skipped:
+			r.Skipped++
+		default:
+			r.Failed++
+		}
+		if o.demanded(f) {
+			r.Required = append(r.Required, f.Probe)
+		}
+	}
+	switch {
+	case r.Failed > 0 || len(r.Required) > 0:
+		r.Result = AnyFailed
+	case r.Enforced == 0:
+		r.Result, r.Reason = NotRun, "no probe could show that anything is enforced here"
+	case r.Skipped > 0:
+		r.Result = PassedSkips
+	default:
+		r.Result = Passed
+	}
+}
+
+// execute makes the fixture, the helpers and the findings. An error means that no
+// probe could be run.
+func execute(ctx context.Context, o options, s System, p *printer) (Run, error) {
+	begin := time.Now()
+	executable, err := s.Executable()
+	if err != nil {
+		return Run{}, fmt.Errorf("cannot find this program's own file: %w", err)
+	}
+	parent, err := fixtureParent(o.dir)
+	if err != nil {
+		return Run{}, err
+	}
+	sh, err := newShared(parent, executable)
+	if err != nil {
+		return Run{}, err
+	}
+	defer sh.close()
+	e, err := newEngine(ctx, o, sh)
+	if err != nil {
+		return Run{}, err
+	}
+	run := Run{OS: platform, Arch: runtime.GOARCH, Features: e.features(), Enforcement: e.baseline}
+	p.begin(run)
+	run.Probes = e.all(ctx, Probes(platform), p)
+	if err := e.close(); err != nil {
+		run.Probes = append(run.Probes, Finding{Probe: "shutdown", Verdict: Failed, Means: "helpers end in order", Reason: err.Error()})
+		p.finding(run.Probes[len(run.Probes)-1])
+	}
+	run.MS = time.Since(begin).Milliseconds()
+	run.conclude(o)
+	return run, nil
+}
+
+var errNowhere = errors.New("there is no directory for the fixture outside /tmp that this user can write; give --dir DIR")

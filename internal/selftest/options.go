@@ -1,0 +1,101 @@
+package selftest
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sandboxd/protocol"
+)
+
+// Usage is the help of the command.
+const Usage = `usage: sandboxd self-test [flags]
+
+Runs every probe against this machine's kernel, through the real jail.
+
+  --json                  the findings as one JSON object
+  --require all|TAG,...   a skip for lack of one of these layers is a failure
+  --bwrap PATH            use this bubblewrap
+  --cgroup-base DIR       the cgroup v2 directory for ceilings
+  --dir DIR               where the fixture is made (default: /var/tmp, else the
+                          user's cache directory); not below /tmp
+
+Exit code: 0 no probe failed; 1 one failed, or a required layer is missing; 2 usage;
+3 nothing could be run or proved here.
+`
+
+// all is what --require takes for every layer.
+const all = "all"
+
+// options are the parsed flags.
+type options struct {
+	json       bool
+	require    []string
+	bwrap      string
+	cgroupBase string
+	dir        string
+}
+
+func parseOptions(args []string) (options, error) {
+	var o options
+	var require string
+	fs := flag.NewFlagSet("self-test", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.BoolVar(&o.json, "json", false, "")
+	fs.StringVar(&require, "require", "", "")
+	fs.StringVar(&o.bwrap, "bwrap", "", "")
+	fs.StringVar(&o.cgroupBase, "cgroup-base", "", "")
+	fs.StringVar(&o.dir, "dir", "", "")
+	if err := fs.Parse(args); err != nil {
+		return options{}, err
+	}
+	if fs.NArg() > 0 {
+		return options{}, fmt.Errorf("unknown argument %q; `sandboxd self-test --help` lists the flags", fs.Arg(0))
+	}
+	for _, path := range []*string{&o.bwrap, &o.cgroupBase, &o.dir} {
+		if *path == "" {
+			continue
+		}
+		abs, err := filepath.Abs(*path)
+		if err != nil {
+			return options{}, fmt.Errorf("cannot resolve %q: %w", *path, err)
+		}
+		*path = abs
+	}
+	given := false
+	fs.Visit(func(f *flag.Flag) { given = given || f.Name == "require" })
+	if given {
+		return o, o.requirement(require)
+	}
+	return o, nil
+}
+
+// requirement checks the names: a misspelt one would require nothing.
+func (o *options) requirement(list string) error {
+	o.require = strings.Split(list, ",")
+	for _, tag := range o.require {
+		known := tag == all || tag == "erlc" || slices.ContainsFunc(protocol.Tags(), func(t protocol.Tag) bool { return t.ID == tag && t.Skip })
+		if !known {
+			return fmt.Errorf("--require %q is no layer's name; give %s, or names such as bwrap,landlock,cgroup-v2", tag, all)
+		}
+	}
+	return nil
+}
+
+// demanded says whether a skip is one that --require makes a failure: one of the
+// layers that would have enforced the probe was named. What a host lacks besides
+// layers (a compiler) has to be named.
+func (o options) demanded(f Finding) bool {
+	if f.Verdict != Skipped {
+		return false
+	}
+	return slices.ContainsFunc(f.Missing, func(tag string) bool {
+		return slices.Contains(o.require, tag) || (slices.Contains(o.require, all) && tag != "erlc")
+	})
+}
+
+func isHelp(err error) bool { return errors.Is(err, flag.ErrHelp) }

@@ -1,0 +1,24 @@
+//go:build !unix
+
+package selftest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+)
+
+func interruptible() (context.Context, func()) {
+	return signal.NotifyContext(context.Background(), os.Interrupt)
+}
+
+func terminate(*os.Process) error { return errors.ErrUnsupported }
+func free(string) bool            { return true }
+func (sh *shared) leak(string)    {}
+func plantSetuid(*site) error     { return errors.ErrUnsupported }
+
+func setuidProgram(*site) []string { return []string{"none-on-this-host"} }
+
+// IsTerminal says whether f is a terminal.
+func IsTerminal(*os.File) bool { return false }

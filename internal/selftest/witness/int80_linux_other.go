@@ -1,0 +1,5 @@
+//go:build linux && !amd64
+
+package witness
+
+func int80() error { return errLacks }

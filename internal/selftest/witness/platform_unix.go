@@ -1,0 +1,13 @@
+//go:build unix && !linux && !darwin
+
+package witness
+
+func platformRoles() []role { return unixRoles() }
+
+func effectiveUID(int) (int, error) { return 0, errLacks }
+
+func sockets(r *reporter, families []string) {
+	for _, name := range families {
+		r.answer(name, "", errLacks)
+	}
+}
