@@ -18,15 +18,20 @@ const document = "PROTOCOL.md"
 
 // The tables of PROTOCOL.md that stand elsewhere as data are made from that data.
 func TestDocumentAgrees(t *testing.T) {
+	Agrees(t, map[string]string{"tags": tagTable(), "required": requiredTable(), "example": example(t)})
+}
+
+// Agrees compares the named parts of the document with text, or writes them anew.
+// It is exported for the tests that need packages which need this one.
+func Agrees(t *testing.T, parts map[string]string) {
+	t.Helper()
 	b, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := string(b)
 	want := got
-	for name, text := range map[string]string{
-		"tags": tagTable(), "required": requiredTable(), "example": example(t),
-	} {
+	for name, text := range parts {
 		want = replacePart(t, want, name, text)
 	}
 	if got == want {
