@@ -15,6 +15,7 @@ type Probe struct {
 	Name   string
 	Means  string   // what is tried
 	Layers []string // any one of them enforces it; none: the helper itself does
+	Left   string   // what stays open where it is skipped
 	Slow   bool     // started first
 	Linux  bool     // means nothing on another system
 	run    func(ctx context.Context, l *lane, p Probe) Finding
@@ -61,7 +62,7 @@ func (d denial) probe(ctx context.Context, l *lane, p Probe) Finding {
 	for i := range controls { // each site has a secret of its own
 		controls[i].raw = replace(controls[i].raw, controls[i].secret, s.secret)
 	}
-	f := x.judge(outcomes(controls), o, l.baseline)
+	f := x.judge(outcomes(controls), o)
 	if d.note != nil && f.Verdict == Enforced {
 		f.Note = d.note(o)
 	}

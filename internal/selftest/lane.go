@@ -17,7 +17,7 @@ import (
 )
 
 // runBound is the time that one run may take. Reached, it is a failure and no skip.
-const runBound = 60 * time.Second
+const runBound = 2 * time.Minute
 
 // lane is one helper and what its probes need. Probes of one lane run one after
 // another; several lanes run side by side.

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	pidsLimit = 64
-	forkCount = 200
-	memLimit  = 128 << 20
-	memTouch  = 320 << 20
+	pidsLimit = 48
+	forkCount = 100
+	memLimit  = 96 << 20
+	memTouch  = 192 << 20
 	sizeLimit = 1 << 20
 	sizeWrite = 4 << 20
 	cpuLimit  = 1    // seconds
-	cpuBurn   = 1600 // milliseconds
+	cpuBurn   = 2400 // milliseconds: the kernel kills one second past the limit
 	outLimit  = 256 << 10
 	outWrite  = 2 << 20
 )

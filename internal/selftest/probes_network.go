@@ -15,7 +15,8 @@ func networkProbes() []Probe {
 		{Name: "path-socket", Means: "a path socket of the host (workspace preset)", Layers: byPath, run: path("out/socket", strict).probe},
 		{Name: "fence-abstract-socket", Means: "an abstract socket of the host (fence preset)", Linux: true, Layers: []string{protocol.TagLandlockScope}, run: abstract(fence).probe},
 		{Name: "fence-service-socket", Means: "the socket of a user's own service (fence preset)", Layers: byPath, run: service().probe},
-		{Name: "fence-path-socket", Means: "any other path socket of the host (fence preset)", Layers: []string{protocol.TagLandlockUnix}, Linux: true, run: path("out/socket", fence).probe},
+		{Name: "fence-path-socket", Means: "any other path socket of the host (fence preset)", Layers: []string{protocol.TagLandlockUnix}, Linux: true, run: path("out/socket", fence).probe,
+			Left: "a fence leaves path sockets outside the masked places reachable"},
 	}
 }
 

@@ -63,8 +63,13 @@ func skipReason(tag string, enforcement []string) string {
 			}
 		}
 	}
-	if others := foreign(tag); others {
+	if foreign(tag) {
 		return ""
+	}
+	for _, e := range enforcement {
+		if abi, ok := strings.CutPrefix(e, protocol.TagLandlock+":"); ok && len(names) > 1 {
+			return tag + ": this kernel's Landlock (" + abi + ") has no such right"
+		}
 	}
 	return tag + ": not in the report"
 }

@@ -63,7 +63,7 @@ func inChild(way string) error {
 	case strings.HasPrefix(word, Denied):
 		return fmt.Errorf("%s", strings.TrimPrefix(word, Denied+" "))
 	case err != nil:
-		return fmt.Errorf("%w (%v)", errLacks, err)
+		return fmt.Errorf("%w: the call ended the process (%v)", errLacks, err)
 	}
 	return errLacks
 }
