@@ -41,7 +41,7 @@ func TestNeverBusy(t *testing.T) {
 // through: the smallest of many.
 func (c *sup) settled() footprint {
 	f := c.footprint()
-	for range 60 {
+	for range 20 {
 		testenv.Pause()
 		if now := c.footprint(); now.fds+now.children <= f.fds+f.children {
 			f = now

@@ -74,14 +74,14 @@ func (s *supervision) kill() {
 		}
 	}
 	p.signalGroup(unix.SIGKILL)
-	if !p.jailed {
+	if p.initFD < 0 {
 		s.sweep(KillBound)
 	}
 }
 
 // sweep kills every remaining descendant of the helper, which is a child
-// subreaper, until none is left. Degraded mode only: with a pid namespace the
-// kernel does it. It says whether none is left.
+// subreaper, until none is left. It is for degraded mode, and for a jail whose init
+// is not known: with a pid namespace the kernel does it. It says whether none is left.
 func (s *supervision) sweep(limit time.Duration) bool {
 	for end := time.Now().Add(limit); ; time.Sleep(time.Millisecond) {
 		left, err := s.offspring(0)
@@ -137,10 +137,12 @@ func reapChild(pid int) bool {
 func (s *supervision) tearDown() {
 	if s.p.initFD >= 0 {
 		_ = unix.PidfdSendSignal(s.p.initFD, unix.SIGKILL, nil, 0)
-	} else if s.p.jailed && !s.awaitScaffolding(KillBound) {
+		return
+	}
+	if s.p.jailed && !s.awaitScaffolding(KillBound) {
 		s.p.signalGroup(unix.SIGKILL)
 	}
-	if !s.p.jailed && !s.sweep(KillBound) {
+	if !s.sweep(KillBound) {
 		s.stuck = true
 	}
 }

@@ -125,7 +125,7 @@ func (s *supervision) watch() {
 	defer launch.Stop()
 	stop := s.run.stop
 	var gone <-chan struct{}
-	var grace, bound <-chan time.Time
+	var grace, bound, silent <-chan time.Time
 	for s.fail == nil {
 		if s.executed {
 			gone = s.gone
@@ -141,12 +141,19 @@ func (s *supervision) watch() {
 			}
 		case s.state = <-s.p.exit:
 			s.reaped = true
+			if !s.executed {
+				silent = time.After(DrainBound) // fd 4 ends with the jail, unless a stray holds it
+			}
 			if s.executed && s.p.payloadFD >= 0 && !s.hands.over() {
 				s.hands.kill() // the jail collapses with its supervisor
 				bound = time.After(KillBound)
 			}
 		case <-gone:
 			return
+		case <-silent:
+			if !s.executed {
+				s.cause, s.fail = errEndOfReport, spawnFailed("stage2: %v", errEndOfReport)
+			}
 		case <-launch.C:
 			s.tooLate()
 		case <-stop:

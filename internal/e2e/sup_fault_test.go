@@ -1,0 +1,233 @@
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/testenv"
+	"sandboxd/protocol"
+)
+
+// limit sets a resource limit of the running helper. The hard limit stays, so that
+// it can be lifted again.
+func (c *sup) limit(which int, soft uint64) unix.Rlimit {
+	c.t.Helper()
+	var old unix.Rlimit // the helper's was inherited from here
+	if err := unix.Getrlimit(which, &old); err != nil {
+		c.t.Fatal(err)
+	}
+	name := map[int]string{unix.RLIMIT_NOFILE: "nofile", unix.RLIMIT_NPROC: "nproc"}[which]
+	value := fmt.Sprint(soft)
+	if soft == unix.RLIM_INFINITY {
+		value = "unlimited"
+	}
+	cmd := exec.Command(testenv.Tool(c.t, "prlimit"), "--pid", fmt.Sprint(c.cmd.Process.Pid), "--"+name+"="+value+":")
+	if out, err := testenv.As(c.t, cmd, c.user).CombinedOutput(); err != nil {
+		c.t.Fatalf("%v: %s", err, out)
+	}
+	return old
+}
+
+// A helper without descriptors names the error, leaks nothing and goes on.
+func TestOutOfDescriptors(t *testing.T) {
+	eachMode(t, func(t *testing.T, m mode) {
+		c := m.connect(m.policy())
+		c.sh(2, m.dir, "true")
+		before := c.settled()
+		id := uint64(3)
+		worked, failed := 0, 0
+		for n := uint64(8); n < 250; n += 1 + n/20 {
+			old := c.limit(unix.RLIMIT_NOFILE, n)
+			id++
+			c.start(id, m.dir, "sh", "-c", "exit 5")
+			switch r := c.collect(id); {
+			case r.exit != nil && r.exit.Code == 5:
+				worked++
+			case r.fail != nil && (r.fail.Code == protocol.CodeSpawnFailed || r.fail.Code == protocol.CodeRefused) && strings.Contains(r.fail.Msg, "too many open files"):
+				failed++
+			case r.fail != nil && r.fail.Code == protocol.CodeSpawnFailed:
+				failed++ // stage 2 and bubblewrap inherit the limit and have words of their own
+				if r.fail.Msg == "" {
+					t.Error("no message")
+				}
+			default:
+				t.Errorf("at %d: got %+v %+v", n, r.exit, r.fail)
+			}
+			c.limit(unix.RLIMIT_NOFILE, old.Cur)
+		}
+		t.Logf("%d worked, %d failed", worked, failed)
+		if worked == 0 || failed == 0 {
+			t.Error("the range of limits proves nothing")
+		}
+		c.sh(2, m.dir, "true")
+		if after := c.settled(); after.fds > before.fds || after.children > 0 {
+			t.Errorf("%+v became %+v", before, after)
+		}
+		c.down()
+		if left, err := os.ReadDir(m.dir); err != nil || len(left) > 0 {
+			t.Errorf("left in the workspace: %v %v", left, err)
+		}
+	})
+}
+
+// A helper that cannot fork names the error and goes on. Root has no such limit.
+func TestCannotFork(t *testing.T) {
+	u := testenv.Ordinary(t)
+	for _, name := range []string{"bwrap", "degraded"} {
+		t.Run(name, func(t *testing.T) {
+			m := mode{name, t, u, testenv.TempDir(t, u)}
+			c := m.connect(m.policy())
+			c.sh(2, m.dir, "true")
+			before := c.settled()
+			old := c.limit(unix.RLIMIT_NPROC, 1)
+			c.start(3, m.dir, "true")
+			if r := c.collect(3); r.fail == nil || r.fail.Code != protocol.CodeSpawnFailed || !strings.Contains(r.fail.Msg, "resource temporarily unavailable") {
+				t.Errorf("got %+v %+v", r.exit, r.fail)
+			}
+			c.limit(unix.RLIMIT_NPROC, old.Cur)
+			c.sh(4, m.dir, "true")
+			if after := c.settled(); after.fds > before.fds || after.children > 0 {
+				t.Errorf("%+v became %+v", before, after)
+			}
+			c.down()
+		})
+	}
+}
+
+// fake writes a bubblewrap that is the real one for the probe and does as body says
+// for an execution.
+func (m mode) fake(body string) string {
+	path := filepath.Join(m.u.Home, fmt.Sprintf("bwrap%d", len(body)))
+	writeMode(m.t, path, "#!/bin/sh\ncase $1 in --args) ;; *) exec /usr/bin/bwrap \"$@\";; esac\n"+body+"\n", 0o755)
+	return path
+}
+
+// realArgs executes the real bubblewrap around another stage 2.
+const realArgs = `exec /usr/bin/bwrap --args "$2" -- `
+
+// A bubblewrap or a stage 2 that misbehaves is spawn_failed with a reason, or ends by
+// the ladder; nothing of it remains and the helper goes on.
+func TestMisbehavingScaffolding(t *testing.T) {
+	py := testenv.Tool(t, "python3")
+	tag := uniqueSleep()
+	testenv.EachUser(t, func(t *testing.T, u testenv.User) {
+		for _, tc := range []struct{ name, body, msg string }{
+			{"hangs", `exec sleep ` + tag, ""},
+			{"hangs in another session", `exec setsid sleep ` + tag, ""},
+			{"ignores TERM", `trap '' TERM; sleep ` + tag + ` & while :; do sleep 0.05; done`, ""},
+			{"fails with words", `printf 'bwrap: \033[1mno luck\n' >&2; exit 1`, "no luck"},
+			{"fails silently", `exit 3`, "exit status 3"},
+			{"is killed", `kill -SEGV $$`, "segmentation fault"},
+			{"succeeds without a report", `exit 0`, "exit status 0"},
+			{"leaves a daemon that holds everything", `setsid sleep ` + tag + ` & exit 1`, "ended before"},
+			{"leaves a daemon without descriptors", `setsid sleep ` + tag + ` >&- 2>&- 3>&- 4>&- 5>&- 6>&- 7>&- & exit 1`, "ended before"},
+			{"stage 2 hangs", realArgs + `/bin/sh -c 'sleep ` + tag + `'`, ""},
+			{"stage 2 stops", realArgs + `/bin/sh -c 'kill -STOP $$; sleep ` + tag + `'`, ""},
+			{"stage 2 ends without a report", realArgs + `/bin/sh -c 'sleep ` + tag + ` & exit 0'`, "ended before"},
+			{"stage 2 is killed", realArgs + `/bin/sh -c 'kill -KILL $$'`, "ended before"},
+			{"stage 2 says junk", realArgs + py + ` -c 'import socket
+s=socket.socket(fileno=4); s.send(b"junk")'`, "report"},
+			{"stage 2 says much", realArgs + py + ` -c 'import socket,time
+s=socket.socket(fileno=4)
+for i in range(100): s.send(b"\x80"*100000)
+time.sleep(600)'`, "report"},
+			{"stage 2 hands descriptors over", realArgs + py + ` -c 'import socket,array
+s=socket.socket(fileno=4); s.sendmsg([b"\x80"],[(socket.SOL_SOCKET,socket.SCM_RIGHTS,array.array("i",[0]*20))])'`, "report"},
+			{"stage 2 lets a command of its own go on", realArgs + `/bin/sh -c 'exec 4>&-; sleep ` + tag + `'`, "ended before"},
+		} {
+			t.Run(tc.name, func(t *testing.T) {
+				m := jailed(t, u)
+				c := m.connect(m.policy(), "--bwrap", m.fake(tc.body))
+				before := c.settled()
+				for id := uint64(2); id < 3 || id < 4 && tc.msg != ""; id++ {
+					c.start(id, m.dir, "true")
+					if tc.msg == "" {
+						testenv.Eventually(t, "the scaffolding", func() bool { return len(testenv.Descendants(c.cmd.Process.Pid)) > 0 })
+						c.send(id, protocol.Cancel{})
+					}
+					r := c.collect(id)
+					switch {
+					case tc.msg == "" && (r.exit == nil || !r.exit.Cancelled || r.exit.Code != 143):
+						t.Errorf("got %+v %+v", r.exit, r.fail)
+					case tc.msg != "" && (r.fail == nil || r.fail.Code != protocol.CodeSpawnFailed || !strings.Contains(r.fail.Msg, tc.msg)):
+						t.Errorf("got %+v %+v", r.exit, r.fail)
+					case r.fail != nil && strings.ContainsAny(r.fail.Msg, "\x1b\n"):
+						t.Errorf("control characters: %q", r.fail.Msg)
+					case r.exit != nil && (has(r.exit.Enforcement, "bwrap") || has(r.exit.Enforcement, "mounts")):
+						t.Errorf("claims %q", r.exit.Enforcement)
+					}
+				}
+				if after := c.settled(); after.fds > before.fds || after.children > 0 {
+					t.Errorf("%+v became %+v", before, after)
+				}
+				c.down()
+				if left := tagged(tag); len(left) > 0 {
+					t.Errorf("left: %v", left)
+				}
+			})
+		}
+	})
+}
+
+// A helper that cannot write a frame says so and exits with a failure.
+func TestFullDiskUnderStdout(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = w.Write(basePolicy(testenv.TempDir(t, testenv.Me())).Append(nil))
+	w.Close()
+	defer r.Close()
+	var said strings.Builder
+	cmd := exec.Command(testenv.Binary(t))
+	cmd.ExtraFiles, cmd.Stdout, cmd.Stderr = []*os.File{r}, full, &said
+	in, err := cmd.StdinPipe() // stays open: only the write can end it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	err = cmd.Run()
+	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(said.String(), "cannot write") || !strings.Contains(said.String(), "no space left") {
+		t.Errorf("got %v %q", err, said.String())
+	}
+}
+
+// A broker that takes nothing any more cannot hold the end up for ever: the helper
+// gives up with a failure, and has cleaned up all the same.
+func TestBrokerThatNeverReads(t *testing.T) {
+	testenv.EachUser(t, func(t *testing.T, u testenv.User) {
+		m := jailed(t, u)
+		adopt(t)
+		c := m.connect(m.masked())
+		c.start(2, m.dir, "sh", "-c", "sleep 600 & cat /dev/zero")
+		testenv.Eventually(t, "a full pipe", func() bool {
+			n, err := unix.IoctlGetInt(int(c.stdout.(*os.File).Fd()), unix.TIOCINQ)
+			return err != nil || n > 60000
+		})
+		_ = c.cmd.Process.Signal(syscall.SIGTERM)
+		err := c.cmd.Wait()
+		if c.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(c.stderr.String(), "the broker does not read") {
+			t.Errorf("got %v %q", err, c.stderr)
+		}
+		if alive, zombies := orphans(); len(alive)+len(zombies) > 0 {
+			t.Errorf("left: %+v %+v", alive, zombies)
+		}
+		if left, err := os.ReadDir(m.dir); err != nil || len(left) > 0 {
+			t.Errorf("left in the workspace: %v %v", left, err)
+		}
+	})
+}
