@@ -29,6 +29,9 @@ quick: ## vet and test without set-up, race detector or other platforms
 	$(GO) vet ./...
 	$(GO) test ./...
 
+soak: ## the long versions of the supervision tests: thousands of executions and kills (an hour)
+	SANDBOXD_SOAK=1 $(GO) test -count=1 -timeout 6h -v -run 'AnyMoment|NeverBusy|Soak|ThroughCat|SlowReader|EveryExit' ./internal/e2e
+
 fuzz: ## every fuzz target for FUZZTIME (default 10s) each
 	@scripts/fuzz $(FUZZTIME)
 
@@ -37,4 +40,4 @@ clean: ## remove what the other targets built
 
 -include scripts/kernels.mk
 
-.PHONY: help run build test check quick fuzz clean
+.PHONY: help run build test check quick soak fuzz clean
