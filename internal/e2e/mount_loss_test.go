@@ -20,7 +20,7 @@ const (
 
 // The host saves a masked file as editors do, by rename: the kernel takes the mask away.
 func TestMountMaskLostToTheHost(t *testing.T) {
-	const reader = `trap '' TERM; echo ready; i=0; while [ $((i+=1)) -lt 3000 ]; do cat .env 2>/dev/null; done`
+	const reader = `trap '' TERM; echo ready; i=0; while [ $((i+=1)) -lt 1000 ]; do cat .env 2>/dev/null; done`
 	eachSite(t, func(t *testing.T, s *site) {
 		s.write("ws/.env", "secret one\n")
 		c := connect(t, s.u, s.policy(s.protect("ws/.env")))
