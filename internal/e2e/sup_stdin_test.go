@@ -96,7 +96,7 @@ func TestTooMuchStdin(t *testing.T) {
 				stuffed := make(chan struct{})
 				go func() { defer close(stuffed); c.stuff(2, 40) }()
 				if tc.wall == 0 {
-					testenv.Eventually(t, "the queue is full", func() bool { return c.memory("VmRSS") > 16<<10 })
+					testenv.Eventually(t, "the queue is full", func() bool { return c.memory("VmRSS") > 26<<10 })
 				}
 				tc.do(c)
 				switch {
