@@ -54,7 +54,7 @@ func peekProto(raw []byte) (proto uint64, ok bool) {
 			break
 		}
 		if name, err := mpack.NewReader(key).Str(); err == nil && name == "proto" {
-			proto, err = r.Uint()
+			proto, err := r.Uint()
 			return proto, err == nil
 		}
 		if _, err = r.Raw(); err != nil {

@@ -18,7 +18,7 @@ func ABI() (int, error) {
 	case unix.ENOSYS:
 		return 0, fmt.Errorf("this kernel is built without Landlock (%w); Linux 5.13 and later can have CONFIG_SECURITY_LANDLOCK", errno("ENOSYS", err))
 	case unix.EOPNOTSUPP:
-		return 0, fmt.Errorf("Landlock was not enabled at boot (%w); add landlock to the kernel's lsm= list", errno("EOPNOTSUPP", err))
+		return 0, fmt.Errorf("the kernel did not enable Landlock at boot (%w); add landlock to the kernel's lsm= list", errno("EOPNOTSUPP", err))
 	}
 	return 0, fmt.Errorf("cannot ask for Landlock's ABI: %w (a container's own system-call filter can refuse the call)", err)
 }

@@ -377,7 +377,7 @@ func TestMountsAreRefused(t *testing.T) {
 func TestUnavailable(t *testing.T) {
 	for errno, want := range map[syscall.Errno]string{
 		syscall.ENOSYS:     "built without Landlock (ENOSYS)",
-		syscall.EOPNOTSUPP: "not enabled at boot (EOPNOTSUPP)",
+		syscall.EOPNOTSUPP: "at boot (EOPNOTSUPP)",
 		syscall.EPERM:      "operation not permitted",
 	} {
 		cmd := exec.Command(selfPath)

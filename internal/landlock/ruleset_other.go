@@ -8,7 +8,7 @@ import (
 	"sandboxd/internal/stage2/spec"
 )
 
-var errNoLandlock = errors.New("Landlock is a feature of Linux")
+var errNoLandlock = errors.New("only Linux has Landlock")
 
 // Ruleset cannot exist on this system.
 type Ruleset struct {

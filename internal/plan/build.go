@@ -16,7 +16,6 @@ type builder struct {
 	mounts    []mountEntry
 
 	hostView bool
-	writable bool              // "/" itself is writable
 	home     string            // physical HOME
 	named    prefixes          // what the policy's roots, scratch and mounts name, closed upwards
 	guarded  map[string]Origin // canonical protected paths

@@ -55,6 +55,9 @@ func Place(ops []plan.Op, r *Reached) (*Placeholders, error) {
 
 // ID gives the inode of the placeholder at a path, which the jail must not see.
 func (p *Placeholders) ID(path string) (host.ID, bool) {
+	if p == nil {
+		return host.ID{}, false
+	}
 	for _, one := range p.list {
 		if one.op.Path == path {
 			return one.id, true
