@@ -73,6 +73,9 @@ func (b *builder) resolveRoots() *Refusal {
 		if r := b.checkOwner(o, res); r != nil {
 			return r
 		}
+		if own := b.jailsOwn(res.Path); own != "" {
+			return refuse(o, "the jail has a %s of its own, and the host's is not in it; take it out of the policy, or name a device under mounts", own)
+		}
 		b.addRoot(entry{o, res, Writable})
 	}
 	for i, path := range b.p.ReadableRoots {
@@ -88,6 +91,17 @@ func (b *builder) resolveRoots() *Refusal {
 		b.addRoot(entry{o, res, Readable})
 	}
 	return nil
+}
+
+// jailsOwn says which tree of the jail's own covers a path: a writable root there
+// would be write access that is not there.
+func (b *builder) jailsOwn(path string) string {
+	for _, own := range []string{"/proc", "/dev"} {
+		if b.f.OS == "linux" && host.Beneath(path, own) {
+			return own
+		}
+	}
+	return ""
 }
 
 // checkOwner refuses a writable path that a root caller's command could not
