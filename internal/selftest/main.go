@@ -79,7 +79,7 @@ type Run struct {
 	Enforced    int       `json:"enforced"`
 	Skipped     int       `json:"skipped"`
 	Failed      int       `json:"failed"`
-	Required    []string  `json:"required,omitempty"` // probes that were skipped for a layer that --require names
+	Required    []string  `json:"required,omitempty"` // what --require names and this host lacks: skipped probes, then layers
 	MS          int64     `json:"ms"`
 	Probes      []Finding `json:"probes"`
 }
@@ -99,6 +99,7 @@ func (r *Run) conclude(o options) {
 			r.Required = append(r.Required, f.Probe)
 		}
 	}
+	r.Required = append(r.Required, o.unmet(r.Enforcement)...)
 	switch {
 	case r.Failed > 0 || len(r.Required) > 0:
 		r.Result = AnyFailed

@@ -78,7 +78,7 @@ func parseOptions(args []string) (options, error) {
 func (o *options) requirement(list string) error {
 	o.require = strings.Split(list, ",")
 	for _, tag := range o.require {
-		known := tag == all || tag == "erlc" || slices.ContainsFunc(protocol.Tags(), func(t protocol.Tag) bool { return t.ID == tag && t.Skip })
+		known := tag == all || tag == "erlc" || slices.ContainsFunc(protocol.Tags(), func(t protocol.Tag) bool { return t.ID == tag && t.Skip && t.Applied })
 		if !known {
 			return fmt.Errorf("--require %q is no layer's name; give %s, or names such as bwrap,landlock,cgroup-v2", tag, all)
 		}
@@ -96,6 +96,25 @@ func (o options) demanded(f Finding) bool {
 	return slices.ContainsFunc(f.Missing, func(tag string) bool {
 		return slices.Contains(o.require, tag) || (slices.Contains(o.require, all) && tag != "erlc")
 	})
+}
+
+// unmet gives the layers that --require names and the baseline does not claim. A layer
+// behind which another one stands skips no probe, and is missing all the same.
+func (o options) unmet(baseline []string) []string {
+	var tags []string
+	for _, tag := range o.require {
+		if tag != all && tag != "erlc" {
+			tags = append(tags, protocol.Missing([]string{tag}, baseline, nil)...)
+		}
+	}
+	if slices.Contains(o.require, all) {
+		for _, e := range baseline {
+			if tag, skip := protocol.Layer(e); skip && !slices.Contains(tags, tag) {
+				tags = append(tags, tag)
+			}
+		}
+	}
+	return tags
 }
 
 func isHelp(err error) bool { return errors.Is(err, flag.ErrHelp) }

@@ -70,7 +70,7 @@ func (p *printer) end(r Run) int {
 			r.Enforced, r.Skipped, r.Failed, float64(r.MS)/1000)
 	}
 	if len(r.Required) > 0 {
-		fmt.Fprintf(p.out, "skipped, but their layers are required: %s\n", strings.Join(r.Required, ", "))
+		fmt.Fprintf(p.out, "required, but missing here: %s\n", strings.Join(r.Required, ", "))
 	}
 	if r.Reason != "" {
 		fmt.Fprintln(p.out, printable(r.Reason))

@@ -30,7 +30,24 @@ func writeOutside() denial {
 		policy:  func(s *site) protocol.Policy { return withRO(s, "out") },
 		granted: func(s *site) protocol.Policy { return withRW(s, "out") },
 		intact:  []string{"out"},
+		extra:   func(_ *lane, _ *site, o outcome) string { return byMount(o, "read-only file system", "append", "create", "rename") },
 	}
+}
+
+// byMount tells the layers apart: the kernel looks at the mounts before it asks
+// Landlock, so that where the report claims the view a write must fail with EROFS, and
+// a path that is not in it with ENOENT. Any other error means that a second layer
+// stood in for one that is not there.
+func byMount(o outcome, want string, keys ...string) string {
+	if _, absent := lacking([]string{protocol.TagMounts}, o.exit.Enforcement); absent {
+		return ""
+	}
+	for _, key := range keys {
+		if detail := o.answers[key].detail; !strings.Contains(detail, want) {
+			return key + " was denied, but not by the mounts that the report claims: " + detail
+		}
+	}
+	return ""
 }
 
 func readUnnamed() denial {
@@ -41,6 +58,7 @@ func readUnnamed() denial {
 		},
 		granted: func(s *site) protocol.Policy { return withRO(s, "out") },
 		intact:  []string{"out"},
+		extra:   func(_ *lane, _ *site, o outcome) string { return byMount(o, "no such file", "read", "list") },
 	}
 }
 

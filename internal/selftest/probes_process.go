@@ -9,14 +9,36 @@ import (
 	"time"
 
 	"sandboxd/internal/selftest/witness"
+	"sandboxd/protocol"
 	"sandboxd/protocol/broker"
 )
 
 func processProbes() []Probe {
 	return []Probe{
+		{Name: "init", Means: "taking hold of the jail's init: its memory, its descriptors, its death", Linux: true,
+			Layers: []string{protocol.TagLandlock, protocol.TagSeccompHardening}, run: initAttack().probe},
+		{Name: "kernel-interfaces", Means: "keyrings, bpf and userfaultfd", Linux: true,
+			Layers: []string{protocol.TagSeccompHardening}, run: kernelInterfaces().probe},
 		{Name: "setsid", Means: "a grandchild with a session of its own that holds standard output", run: leftBehind},
 		{Name: "term-handled", Means: "TERM reaches a payload that handles it", run: termHandled},
 		{Name: "term-ignored", Means: "a payload that ignores TERM", Slow: true, run: termIgnored},
+	}
+}
+
+// initAttack: a payload that got hold of init could disarm the parent-death signal and
+// outlive the helper. The control does it to a child of its own.
+func initAttack() denial {
+	return denial{
+		role: "attack", must: []string{"mem"}, may: []string{"getfd", "ptrace"}, unjailed: true,
+		args:        func(*lane, *site) []string { return []string{"1"} },
+		controlArgs: func(*lane, *site) []string { return []string{"child"} },
+	}
+}
+
+func kernelInterfaces() denial {
+	return denial{
+		role: "interfaces", must: []string{"add_key"}, may: []string{"keyctl", "bpf", "userfaultfd"}, unjailed: true,
+		args: func(*lane, *site) []string { return nil },
 	}
 }
 

@@ -9,7 +9,10 @@ import (
 )
 
 func platformRoles() []role {
-	return append(unixRoles(), role{"fork", "COUNT: makes that many children at once", bomb})
+	return append(unixRoles(),
+		role{"fork", "COUNT: makes that many children at once", bomb},
+		role{"attack", "PID|child: takes hold of a process", attack},
+		role{"interfaces", ": calls kernel interfaces that no command needs", interfaces})
 }
 
 // bomb forks COUNT children that stay, counts those that it got, and ends them.
