@@ -83,7 +83,7 @@ func (w *walk) step(name string) {
 // kernel fails with ENOENT, so cancelling it lexically would invent a path.
 func (w *walk) up() {
 	if w.blocked {
-		w.res.Err = fmt.Errorf("a link leads through \"..\" below %q, which is not there", w.at)
+		w.res.Err = fmt.Errorf("the way leads through \"..\" below %q, which is not there", w.at)
 		return
 	}
 	w.at = Parent(w.at)
