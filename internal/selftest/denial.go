@@ -15,6 +15,7 @@ type Probe struct {
 	Name   string
 	Means  string   // what is tried
 	Layers []string // any one of them enforces it; none: the helper itself does
+	Also   string   // a layer without which the probe would hit something else
 	Left   string   // what stays open where it is skipped
 	Slow   bool     // started first
 	Linux  bool     // means nothing on another system

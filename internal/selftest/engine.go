@@ -169,6 +169,9 @@ func (p Probe) finding(ctx context.Context, l *lane) Finding {
 // baseline asked for every ceiling and every restriction, so that what it does not
 // claim is missing on this host, and not in one run only.
 func (p Probe) absent(baseline []string) (Finding, bool) {
+	if p.Also != "" && !claims(baseline, p.Also) {
+		return skipped(skipReason(p.Also, baseline), p.Also), true
+	}
 	why, is := lacking(p.Layers, baseline)
 	if is && p.Left != "" {
 		why += "; " + p.Left

@@ -30,7 +30,9 @@ func writeOutside() denial {
 		policy:  func(s *site) protocol.Policy { return withRO(s, "out") },
 		granted: func(s *site) protocol.Policy { return withRW(s, "out") },
 		intact:  []string{"out"},
-		extra:   func(_ *lane, _ *site, o outcome) string { return byMount(o, "read-only file system", "append", "create", "rename") },
+		extra: func(_ *lane, _ *site, o outcome) string {
+			return byMount(o, "read-only file system", "append", "create", "rename")
+		},
 	}
 }
 

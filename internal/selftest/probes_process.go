@@ -16,7 +16,7 @@ import (
 func processProbes() []Probe {
 	return []Probe{
 		{Name: "init", Means: "taking hold of the jail's init: its memory, its descriptors, its death", Linux: true,
-			Layers: []string{protocol.TagLandlock, protocol.TagSeccompHardening}, run: initAttack().probe},
+			Layers: []string{protocol.TagLandlock, protocol.TagSeccompHardening}, Also: protocol.TagBwrap, run: initAttack().probe},
 		{Name: "kernel-interfaces", Means: "keyrings, bpf and userfaultfd", Linux: true,
 			Layers: []string{protocol.TagSeccompHardening}, run: kernelInterfaces().probe},
 		{Name: "setsid", Means: "a grandchild with a session of its own that holds standard output", run: leftBehind},

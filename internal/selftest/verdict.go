@@ -35,18 +35,26 @@ func skipped(why string, missing ...string) Finding {
 	return Finding{Verdict: Skipped, Reason: why, Missing: missing}
 }
 
-// lacking says whether none of the layers is in force according to a report, and why.
-// No layers means that the helper itself enforces it, which never lacks.
+// lacking says whether a report claims none of the layers, and why. One that it claims
+// in part (with a skip beside it) is there, and has to enforce. No layers means that the
+// helper itself enforces it, which never lacks.
 func lacking(layers, enforcement []string) (reason string, is bool) {
 	var why []string
 	for _, tag := range layers {
-		if len(protocol.Missing([]string{tag}, enforcement, nil)) == 0 {
+		if claims(enforcement, tag) {
 			return "", false
 		}
 		why = append(why, skipReason(tag, enforcement))
 	}
 	why = slices.DeleteFunc(why, func(s string) bool { return s == "" })
 	return strings.Join(why, "; "), len(layers) > 0
+}
+
+func claims(enforcement []string, tag string) bool {
+	return slices.ContainsFunc(enforcement, func(e string) bool {
+		layer, skip := protocol.Layer(e)
+		return layer == tag && !skip
+	})
 }
 
 // skipReason is the report's own entry for a layer. The rights of a later Landlock
