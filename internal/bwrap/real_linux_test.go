@@ -16,6 +16,7 @@ import (
 	"sandboxd/internal/bwrap"
 	"sandboxd/internal/host"
 	"sandboxd/internal/plan"
+	"sandboxd/internal/testenv"
 	"sandboxd/protocol"
 )
 
@@ -73,7 +74,7 @@ func flags(t *testing.T) map[string]bool {
 	t.Helper()
 	out, err := exec.Command("/usr/bin/bwrap", "--help").CombinedOutput()
 	if err != nil {
-		t.Skipf("no bubblewrap on this host: %v", err)
+		testenv.Skip(t, "bubblewrap", err.Error())
 	}
 	m := map[string]bool{}
 	for _, line := range strings.Split(string(out), "\n") {
@@ -98,7 +99,7 @@ type jail struct {
 func newJail(t *testing.T, uid int) *jail {
 	t.Helper()
 	if os.Getuid() != 0 && uid != os.Getuid() {
-		t.Skip("running as another user needs root")
+		testenv.Skip(t, "root", "running as another user needs root")
 	}
 	dir, err := os.MkdirTemp("/var/tmp", "bwrap-test-")
 	if err != nil {

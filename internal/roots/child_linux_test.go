@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandboxd/internal/testenv"
+
 	"sandboxd/internal/host"
 	"sandboxd/internal/plan"
 )
@@ -101,7 +103,7 @@ func start(t *testing.T, role, arg string) *child {
 	stdout, err := cmd.StdoutPipe()
 	must(t, err)
 	if err := cmd.Start(); err != nil {
-		t.Skipf("cannot start the %s process: %v", role, err)
+		testenv.Skip(t, "root", fmt.Sprintf("cannot start the %s process: %v", role, err))
 	}
 	c := &child{cmd, stdin, bufio.NewReader(stdout)}
 	t.Cleanup(func() { c.kill() })

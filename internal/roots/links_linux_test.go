@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/plan"
+	"sandboxd/internal/testenv"
 )
 
 // TestPlantedLinksAreRefused tries each place where a link can stand; every row
@@ -202,7 +203,7 @@ func TestMagicLinksAreNeverFollowed(t *testing.T) {
 
 func TestLinkOfAnotherUserInStickyDirectory(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("needs root to make another user's link")
+		testenv.Skip(t, "root", "needs root to make another user's link")
 	}
 	dir := testDir(t)
 	build(t, dir, "shared/", "target/")
@@ -226,7 +227,7 @@ func TestBindMountSecondParent(t *testing.T) {
 	in := func(p string) string { return filepath.Join(dir, p) }
 	bind := func(from, to string) {
 		if err := unix.Mount(in(from), in(to), "", unix.MS_BIND, ""); err != nil {
-			t.Skipf("cannot mount: %v", err)
+			testenv.Skip(t, "mount", "cannot mount: "+err.Error())
 		}
 		t.Cleanup(func() { unix.Unmount(in(to), unix.MNT_DETACH) })
 	}
@@ -254,7 +255,7 @@ func TestNosymfollowMount(t *testing.T) {
 	m := filepath.Join(dir, "m")
 	const msNosymfollow = 0x100
 	if err := unix.Mount("none", m, "tmpfs", msNosymfollow, ""); err != nil {
-		t.Skipf("cannot mount: %v", err)
+		testenv.Skip(t, "mount", "cannot mount: "+err.Error())
 	}
 	defer unix.Unmount(m, unix.MNT_DETACH)
 	must(t, os.Symlink(filepath.Join(dir, "t"), filepath.Join(m, "l")))

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/plan"
+	"sandboxd/internal/testenv"
 )
 
 func TestPlaceholderComesAndGoes(t *testing.T) {
@@ -112,7 +113,7 @@ func TestJailSeenUnderAnotherName(t *testing.T) {
 	dir := testDir(t)
 	build(t, dir, "ws/", "alias/")
 	if err := unix.Mount(filepath.Join(dir, "ws"), filepath.Join(dir, "alias"), "", unix.MS_BIND, ""); err != nil {
-		t.Skipf("cannot mount: %v", err)
+		testenv.Skip(t, "mount", "cannot mount: "+err.Error())
 	}
 	defer unix.Unmount(filepath.Join(dir, "alias"), unix.MNT_DETACH)
 	p := placeOne(t, filepath.Join(dir, "ws/.vscode"))
@@ -230,7 +231,7 @@ func TestPlaceRefusals(t *testing.T) {
 			}
 			path := filepath.Join(dir, target)
 			if err := unix.Mount("none", path, "tmpfs", flags, opts); err != nil {
-				t.Skipf("cannot mount: %v", err)
+				testenv.Skip(t, "mount", "cannot mount: "+err.Error())
 			}
 			defer unix.Unmount(path, unix.MNT_DETACH)
 		}

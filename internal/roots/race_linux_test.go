@@ -11,6 +11,7 @@ import (
 
 	"sandboxd/internal/host"
 	"sandboxd/internal/plan"
+	"sandboxd/internal/testenv"
 )
 
 func idOf(t *testing.T, path string) host.ID {
@@ -184,7 +185,7 @@ func TestOptionalPathsRefuseNothing(t *testing.T) {
 
 func TestClosedDirectory(t *testing.T) {
 	if os.Getuid() == 0 {
-		t.Skip("modes do not stop root")
+		testenv.Skip(t, "not-root", "modes do not stop root")
 	}
 	dir := testDir(t)
 	build(t, dir, "shut/in/")

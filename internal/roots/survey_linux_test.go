@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/host"
+	"sandboxd/internal/testenv"
 )
 
 // tree makes a directory outside the places that are always judged writable.
@@ -28,7 +29,7 @@ func testDir(t *testing.T) string {
 		}
 		return dir
 	}
-	t.Skip("no directory outside /tmp that this user may write")
+	testenv.Skip(t, "dir-outside-tmp", "no directory outside /tmp that this user may write")
 	return ""
 }
 

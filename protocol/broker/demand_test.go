@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"sandboxd/internal/testenv"
 	"sandboxd/protocol"
 )
 
@@ -16,7 +17,7 @@ func complete(p protocol.Policy) []string {
 
 func TestDemand(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("NOT RUN: the cases are Linux's")
+		testenv.Skip(t, "linux", "the cases are Linux's")
 	}
 	off := protocol.Policy{Network: protocol.Network{Mode: protocol.NetOff}, Scratch: protocol.ScratchTmpfs}
 	limited := &protocol.Limits{Pids: 10}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/host"
+	"sandboxd/internal/testenv"
 )
 
 func TestFactsOfThisMachine(t *testing.T) {
@@ -25,7 +26,7 @@ func TestFactsOfThisMachine(t *testing.T) {
 		t.Errorf("Landlock ABI %d with reason %q", f.LandlockABI, f.LandlockReason)
 	}
 	if f.Bwrap.Path == "" {
-		t.Skip("no bubblewrap here")
+		testenv.Skip(t, "bubblewrap", "not installed")
 	}
 	if f.Bwrap.State != host.Works || f.Bwrap.Reason != "" || f.Bwrap.Version == "" || !f.Bwrap.Flags["unshare-user"] {
 		t.Errorf("bubblewrap: %+v", f.Bwrap)
@@ -105,7 +106,7 @@ func TestDeadlineKillsEverything(t *testing.T) {
 func TestDeadlineOfRealBubblewrap(t *testing.T) {
 	path, err := FindBwrap("")
 	if err != nil || path == "" {
-		t.Skip("no bubblewrap here")
+		testenv.Skip(t, "bubblewrap", "not installed")
 	}
 	unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	args := []string{"--unshare-user", "--unshare-pid", "--die-with-parent", "--ro-bind", "/usr", "/usr", "--ro-bind-try", "/lib64", "/lib64", "--ro-bind-try", "/lib", "/lib", "--", "/usr/bin/sleep", "1000"}

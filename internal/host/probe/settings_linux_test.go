@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/host"
+	"sandboxd/internal/testenv"
 )
 
 // settings make this process's own namespaces refuse bubblewrap in a way that is
@@ -48,7 +49,7 @@ func TestKernelSettings(t *testing.T) {
 		return
 	}
 	if path, err := FindBwrap(""); err != nil || path == "" {
-		t.Skip("no bubblewrap here")
+		testenv.Skip(t, "bubblewrap", "not installed")
 	}
 	for name := range settings {
 		t.Run(name, func(t *testing.T) {
@@ -62,9 +63,9 @@ func TestKernelSettings(t *testing.T) {
 			out, err := cmd.CombinedOutput()
 			switch {
 			case strings.Contains(string(out), "--- SKIP"):
-				t.Skipf("%s", out)
+				testenv.Skip(t, "userns", string(out))
 			case err != nil && cmd.ProcessState == nil:
-				t.Skipf("no user namespace here: %v", err)
+				testenv.Skip(t, "userns", err.Error())
 			case err != nil || !strings.Contains(string(out), "PASS"):
 				t.Errorf("%v\n%s", err, out)
 			}
@@ -75,7 +76,7 @@ func TestKernelSettings(t *testing.T) {
 func inside(t *testing.T, name string) {
 	s := settings[name]
 	if err := s.make(); err != nil {
-		t.Skipf("cannot set this up: %v", err)
+		testenv.Skip(t, "userns", "cannot set this up: "+err.Error())
 	}
 	f, err := Facts(Options{})
 	if err != nil {
