@@ -116,7 +116,11 @@ func judgeFilesystem(f *os.File) string {
 	if err := unix.Fstatfs(int(f.Fd()), &st); err != nil {
 		return "cannot be examined: " + err.Error()
 	}
-	switch st.Type {
+	return judgeMagic(int64(st.Type))
+}
+
+func judgeMagic(magic int64) string {
+	switch magic {
 	case unix.CGROUP2_SUPER_MAGIC:
 		return ""
 	case unix.CGROUP_SUPER_MAGIC:
