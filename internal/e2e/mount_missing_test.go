@@ -73,7 +73,7 @@ while (1) { mkdir ".netrc/x"; mkdir ".netrc"; open F, ">", ".netrc" and close F 
 // daemon ever manages to make under the name stays on the host and is found.
 func TestMountTwoHelpersShareAPlaceholder(t *testing.T) {
 	needPerl(t)
-	const rounds, killEvery = 200, 20
+	const rounds, killEvery = 200, 10
 	eachSite(t, func(t *testing.T, s *site) {
 		before := s.tree()
 		p := s.policy(s.protect("ws/.netrc"))
@@ -81,8 +81,18 @@ func TestMountTwoHelpersShareAPlaceholder(t *testing.T) {
 		for n := range rounds {
 			id := uint64(n + 2)
 			for i, c := range pair {
-				c.start(id, s.ws, "sh", "-c", spinner+try+"try make 'mkdir .netrc/y || : >.netrc'")
-				if n%killEvery == i*killEvery/2+1 { // in the middle of whatever it does
+				script := spinner + try + "try make 'mkdir .netrc/y || : >.netrc'\n"
+				kill, late := n%killEvery == i*killEvery/2+1, n%(2*killEvery) >= killEvery
+				if kill && late {
+					script += "exec sleep 600"
+				}
+				c.start(id, s.ws, "sh", "-c", script)
+				if kill && late { // while its daemon spins; else while the jail is being made
+					if got := c.waitOut(id, "make"); !strings.HasPrefix(got, "make no") {
+						t.Fatalf("round %d: got %q", n, got)
+					}
+				}
+				if kill {
 					if err := c.cmd.Process.Kill(); err != nil {
 						t.Fatal(err)
 					}
