@@ -38,6 +38,7 @@ fuzz: ## every fuzz target for FUZZTIME (default 10s) each
 clean: ## remove what the other targets built
 	rm -rf sandboxd bin .cache
 
--include scripts/kernels.mk
+-include scripts/kernels.mk scripts/mutate.mk
 
 .PHONY: help run build test check quick soak fuzz clean
+
