@@ -19,6 +19,13 @@ func TestDegradedKillsEveryDescendant(t *testing.T) {
 		adopt(t)
 		c := m.connect(m.policy())
 		tag := uniqueSleep()
+		t.Cleanup(func() { // where the test fails, its own processes would stay
+			for range 100 {
+				for _, pid := range tagged(tag) {
+					_ = unix.Kill(pid, unix.SIGKILL)
+				}
+			}
+		})
 		for i, script := range []string{
 			`sleep ` + tag + ` & setsid sleep ` + tag + ` & (setsid sleep ` + tag + ` &) ; (sleep ` + tag + ` &); trap '' TERM`,
 			`for i in 1 2 3 4 5 6 7 8 9 10; do setsid sh -c 'trap "" TERM HUP; while :; do sleep ` + tag + `; done' & done`,
