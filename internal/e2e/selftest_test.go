@@ -106,7 +106,7 @@ func TestSelfTestWithoutMounts(t *testing.T) {
 			"nomasks": {"protected-file", "protected-dir", "protected-missing", "state-dir", "hostile-native"},
 		} {
 			t.Run(mode, func(t *testing.T) {
-				r := selfTest(t, u, testenv.Binary(t), "self-test", "--bwrap", fakeBwrap(t, mode))
+				r := selfTest(t, u, testenv.Binary(t), "self-test", "--bwrap", fakeBwrap(t, mode), "--only", strings.Join(broken, ","))
 				got := r.enforced()
 				for _, probe := range broken {
 					if slices.Contains(got, probe) {
@@ -126,7 +126,7 @@ func TestSelfTestWithoutMounts(t *testing.T) {
 func TestSelfTestTellsTheMountsFromLandlock(t *testing.T) {
 	u := testenv.Ordinary(t)
 	needBwrap(t, u)
-	r := selfTest(t, u, testenv.Binary(t), "self-test", "--bwrap", fakeBwrap(t, "rw"))
+	r := selfTest(t, u, testenv.Binary(t), "self-test", "--bwrap", fakeBwrap(t, "rw"), "--only", "write-outside,environment")
 	f := r.finding(t, "write-outside")
 	if f.Verdict != selftest.Failed || r.Result != selftest.AnyFailed || r.code != 1 {
 		t.Errorf("%+v; %s, exit code %d", f, r.Result, r.code)
@@ -151,7 +151,8 @@ func TestSelfTestWithALayerOff(t *testing.T) {
 		"seccomp":  {syscall.ENOSYS, unix.SYS_SECCOMP, "seccomp-net", []string{"sockets", "kernel-interfaces"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := denied(t, u, c.errno, strconv.Itoa(c.call), "--require", c.require)
+			r := denied(t, u, c.errno, strconv.Itoa(c.call), "--require", c.require,
+				"--only", strings.Join(append(c.skipped, "protected-file"), ","))
 			for _, probe := range c.skipped {
 				if f := r.finding(t, probe); f.Verdict != selftest.Skipped || !strings.Contains(f.Reason, name) {
 					t.Errorf("%s: %s %s", probe, f.Verdict, f.Reason)
@@ -219,6 +220,7 @@ func TestSelfTestLines(t *testing.T) {
 	}{
 		{[]string{"self-test", "--dir", "/etc/passwd"}, 3, "RESULT: NOT RUN (not a pass)\n"},
 		{[]string{"--self-test", "--require", "landlok"}, 2, "no layer's name"},
+		{[]string{"self-test", "--dir", "/var/tmp", "--only", "environment"}, 0, "RESULT: PASSED (ONLY 1 OF "},
 		{[]string{"self-test", "--help"}, 0, "--require all|TAG,..."},
 		{[]string{"--probe-file"}, 2, "internal"},
 		{[]string{"--probe-nothing", "n", "-"}, 2, "internal"},

@@ -80,6 +80,7 @@ type Run struct {
 	Skipped     int       `json:"skipped"`
 	Failed      int       `json:"failed"`
 	Required    []string  `json:"required,omitempty"` // what --require names and this host lacks: skipped probes, then layers
+	Of          int       `json:"of"`                 // how many probes there are: more than were run with --only
 	MS          int64     `json:"ms"`
 	Probes      []Finding `json:"probes"`
 }
@@ -133,9 +134,13 @@ func execute(ctx context.Context, o options, s System, p *printer) (Run, error) 
 	if err != nil {
 		return Run{}, err
 	}
-	run := Run{OS: platform, Arch: runtime.GOARCH, Features: e.features(), Enforcement: e.baseline}
+	probes, err := o.chosen(Probes(platform))
+	if err != nil {
+		return Run{}, errors.Join(err, e.close())
+	}
+	run := Run{OS: platform, Arch: runtime.GOARCH, Of: len(Probes(platform)), Features: e.features(), Enforcement: e.baseline}
 	p.begin(run)
-	run.Probes = e.all(ctx, Probes(platform), p)
+	run.Probes = e.all(ctx, probes, p)
 	if err := e.close(); err != nil {
 		run.Probes = append(run.Probes, Finding{Probe: "shutdown", Verdict: Failed, Means: "helpers end in order", Reason: err.Error()})
 		p.finding(run.Probes[len(run.Probes)-1])

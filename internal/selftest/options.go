@@ -19,6 +19,7 @@ Runs every probe against this machine's kernel, through the real jail.
 
   --json                  the findings as one JSON object
   --require all|TAG,...   a skip for lack of one of these layers is a failure
+  --only PROBE,...        run only these, which the result then says
   --bwrap PATH            use this bubblewrap
   --cgroup-base DIR       the cgroup v2 directory for ceilings
   --dir DIR               where the fixture is made (default: /var/tmp, else the
@@ -35,6 +36,7 @@ const all = "all"
 type options struct {
 	json       bool
 	require    []string
+	only       []string
 	bwrap      string
 	cgroupBase string
 	dir        string
@@ -42,11 +44,12 @@ type options struct {
 
 func parseOptions(args []string) (options, error) {
 	var o options
-	var require string
+	var require, only string
 	fs := flag.NewFlagSet("self-test", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	fs.BoolVar(&o.json, "json", false, "")
 	fs.StringVar(&require, "require", "", "")
+	fs.StringVar(&only, "only", "", "")
 	fs.StringVar(&o.bwrap, "bwrap", "", "")
 	fs.StringVar(&o.cgroupBase, "cgroup-base", "", "")
 	fs.StringVar(&o.dir, "dir", "", "")
@@ -66,12 +69,32 @@ func parseOptions(args []string) (options, error) {
 		}
 		*path = abs
 	}
-	given := false
-	fs.Visit(func(f *flag.Flag) { given = given || f.Name == "require" })
-	if given {
-		return o, o.requirement(require)
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if given["require"] {
+		if err := o.requirement(require); err != nil {
+			return options{}, err
+		}
 	}
-	return o, nil
+	if given["only"] {
+		o.only = strings.Split(only, ",")
+	}
+	_, err := o.chosen(Probes(platform))
+	return o, err
+}
+
+// chosen are the probes that --only names, or all. A name that is no probe is an
+// error: it would run nothing.
+func (o options) chosen(probes []Probe) ([]Probe, error) {
+	if o.only == nil {
+		return probes, nil
+	}
+	for _, name := range o.only {
+		if !slices.ContainsFunc(probes, func(p Probe) bool { return p.Name == name }) {
+			return nil, fmt.Errorf("--only %q is no probe; a run without it lists them", name)
+		}
+	}
+	return slices.DeleteFunc(probes, func(p Probe) bool { return !slices.Contains(o.only, p.Name) }), nil
 }
 
 // requirement checks the names: a misspelt one would require nothing.

@@ -75,7 +75,7 @@ func (p *printer) end(r Run) int {
 	if r.Reason != "" {
 		fmt.Fprintln(p.out, printable(r.Reason))
 	}
-	fmt.Fprintln(p.out, "RESULT:", r.text())
+	fmt.Fprintln(p.out, "RESULT:", r.text()+r.part())
 	return r.Result.exit()
 }
 
@@ -108,6 +108,14 @@ func (r Run) text() string {
 		return "UNSUPPORTED PLATFORM"
 	}
 	return "FAILED"
+}
+
+// part marks a run of a few probes only: a gate that compares the line is not passed.
+func (r Run) part() string {
+	if n := r.Enforced + r.Skipped + r.Failed; n < r.Of {
+		return fmt.Sprintf(" (ONLY %d OF %d PROBES)", n, r.Of)
+	}
+	return ""
 }
 
 func (r Result) exit() int {

@@ -55,7 +55,7 @@ func TestOptions(t *testing.T) {
 	if err != nil || !o.json || !slices.Equal(o.require, []string{"bwrap", "landlock"}) || o.cgroupBase != "/c" || o.bwrap != "/b" {
 		t.Errorf("got %+v, %v", o, err)
 	}
-	for _, args := range [][]string{{"--require", "bwrp"}, {"--require", ""}, {"--require="}, {"--cgroup-bse", "/c"}, {"probe"}, {"--require", "degraded"}} {
+	for _, args := range [][]string{{"--require", "bwrp"}, {"--require", ""}, {"--require="}, {"--cgroup-bse", "/c"}, {"probe"}, {"--require", "degraded"}, {"--only", "tpc"}, {"--only="}} {
 		if _, err := parseOptions(args); err == nil {
 			t.Errorf("%q is accepted", args)
 		}
@@ -91,6 +91,22 @@ func TestPrinted(t *testing.T) {
 	}
 	if !strings.Contains(progress.String(), "1 of 2") {
 		t.Errorf("no progress on a terminal: %q", &progress)
+	}
+}
+
+func TestOnly(t *testing.T) {
+	o, err := parseOptions([]string{"--only", "tcp,environment"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen, err := o.chosen(Probes("linux"))
+	if err != nil || len(chosen) != 2 || chosen[0].Name != "environment" {
+		t.Errorf("got %d probes, %v", len(chosen), err)
+	}
+	r := Run{Probes: []Finding{{Verdict: Enforced}}, Of: 33}
+	r.conclude(o)
+	if got := r.text() + r.part(); got != "PASSED (ONLY 1 OF 33 PROBES)" {
+		t.Errorf("got %q", got)
 	}
 }
 
