@@ -29,11 +29,11 @@ func (r *Run) main(h *Host) {
 		defer t.Stop()
 	}
 	j, err := h.prepare(r.req)
+	defer func() { r.leftover = errors.Join(r.leftover, j.release()) }()
 	if err != nil {
 		r.finish(nil, asError(err, refused))
 		return
 	}
-	defer func() { r.leftover = errors.Join(r.leftover, j.release()) }()
 	if r.stopReason() != NotStopped {
 		r.finish(r.exitOf(j, nil, nil, r.neverStarted()), nil)
 		return

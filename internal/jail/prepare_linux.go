@@ -38,13 +38,10 @@ type job struct {
 }
 
 // prepare turns a request into everything that spawning needs, or refuses.
-// Nothing runs, and nothing is left on the host when it fails.
+// Nothing runs. The job must be released in either case.
 func (h *Host) prepare(req Request) (*job, error) {
 	j := &job{host: h, req: req, facts: h.Facts}
-	if err := j.build(); err != nil {
-		return nil, errors.Join(err, j.release())
-	}
-	return j, nil
+	return j, j.build()
 }
 
 func (j *job) build() error {

@@ -128,7 +128,14 @@ func place(op plan.Op, r *Reached) (*placeholder, error) {
 // try makes or opens the placeholder and locks it. False means: the name led
 // somewhere else in between, start over.
 func (p *placeholder) try() (bool, error) {
+	// A descriptor in reserve: what was made and then cannot be opened would stay
+	// behind unmarked, and unlinking it could take another helper's mount away.
+	spare, err := dupFD(int(p.parent.Fd()))
+	if err != nil {
+		return false, err
+	}
 	made, err := p.make()
+	unix.Close(spare)
 	if err != nil {
 		return false, err
 	}
