@@ -41,6 +41,8 @@ var rules = map[string]rule{
 	"internal/policy/jsonfile":     {pure: true, may: []string{"internal/mpack", "internal/policy", "protocol"}},
 	"internal/bwrap":               {pure: true, may: []string{"internal/host", "internal/plan"}},
 	"internal/seatbelt":            {pure: true, may: []string{"internal/host", "internal/plan"}},
+	"internal/seatbelt/eval":       {pure: true},
+	"internal/proctrack":           {},
 	"internal/landlock":            {may: []string{"internal/host", "internal/plan", "internal/stage2/spec"}},
 	"internal/seccomp":             {may: []string{"internal/stage2/spec"}},
 	"internal/roots":               {may: []string{"internal/host", "internal/plan"}},

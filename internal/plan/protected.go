@@ -93,6 +93,9 @@ func (b *builder) maskProtected() *Refusal {
 func (b *builder) maskOne(e entry) State {
 	path, node := e.res.Path, e.res.Node
 	if b.f.OS != "linux" {
+		if e.res.Err != nil { // the file above it must stay readable: git's worktrees
+			return b.pinFile(e, b.region(path))
+		}
 		// Seatbelt denies names, whether they exist or not.
 		b.mask(e, path, node)
 		return Planned
