@@ -113,13 +113,15 @@ func network(full bool) []rule {
 	}
 }
 
-// deviceRules come after the base view, which has /dev for its names only.
+// deviceRules come after every broad grant, a view of the whole host included: of
+// /dev only the names are in it.
 func deviceRules() []rule {
 	r := rule{allow: true, ops: deviceOps, note: "devices by name"}
 	for _, d := range devices {
 		r.filters = append(r.filters, filter{raw: `(literal "` + d.path + `")`})
 	}
 	return []rule{
+		{ops: allOps, note: "no disks", filters: []filter{{raw: `(subpath "/dev")`}}},
 		{allow: true, ops: metaOps, note: "names of devices; ls, ttyname", filters: []filter{{raw: `(subpath "/dev")`}}},
 		{allow: true, ops: []string{"file-read*"}, note: "names of devices", filters: []filter{{raw: `(literal "/dev")`}}},
 		r,

@@ -25,7 +25,7 @@ func build(p plan.Plan, o Options) []rule {
 	b.rules = preamble(o.NetFull)
 	b.ways(p)
 	b.userDirs()
-	var masks, mounts, protected []plan.Op
+	var masks, mounts, inDev, protected []plan.Op
 	for _, op := range p.Ops {
 		switch {
 		case isMask(op) && op.Origin.List == listProtected:
@@ -34,7 +34,15 @@ func build(p plan.Plan, o Options) []rule {
 			masks = append(masks, op)
 		case op.Class == plan.MountRO || op.Class == plan.MountRW:
 			mounts = append(mounts, op)
+		case host.Beneath(op.Path, "/dev"):
+			inDev = append(inDev, op)
 		default:
+			b.grant(op)
+		}
+	}
+	b.add(deviceRules()...)
+	for _, op := range inDev {
+		if op.Path != "/dev" {
 			b.grant(op)
 		}
 	}
@@ -59,10 +67,6 @@ func (b *builder) add(r ...rule) { b.rules = append(b.rules, r...) }
 // gives it back.
 func (b *builder) grant(op plan.Op) {
 	if !grants(op.Class) {
-		return
-	}
-	if op.Path == "/dev" && op.Class == plan.SystemRO {
-		b.add(deviceRules()...)
 		return
 	}
 	f := region(op.Path, op.Node.Kind)

@@ -62,6 +62,9 @@ func check(p plan.Plan, o Options) error {
 		if why := usable(op.Path, o.Layout); why != "" {
 			return fmt.Errorf("cannot grant %q: %s; this is a defect of the plan", op.Path, why)
 		}
+		if op.Path == "/dev" && writes(op.Class) {
+			return fmt.Errorf("cannot grant writing to all of %q: the host's disks are there; name each device under mounts", op.Path)
+		}
 	}
 	for _, path := range o.UserDirs {
 		if why := usable(path, o.Layout); why != "" {
