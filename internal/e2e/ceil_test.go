@@ -76,7 +76,7 @@ func TestCeilSmallPids(t *testing.T) {
 		if !has(c.hello.Features, "cgroup-v2") {
 			t.Fatalf("hello: %q", c.hello.Features)
 		}
-		for i := range uint64(scaled(500, 4)) {
+		for i := range uint64(scaled(500, 2)) {
 			c.start(2+i, dir, "/bin/true")
 			r := c.collect(2 + i)
 			if r.exit == nil || r.exit.Code != 0 || r.stderr != "" || !has(r.exit.Enforcement, "cgroup-v2:pids_allowance=2") {
@@ -132,7 +132,7 @@ func TestCeilUntouchedReservation(t *testing.T) {
 func TestCeilBornInside(t *testing.T) {
 	base := ceilBase(t)
 	c, dir := ceil(t, base, protocol.Limits{Pids: 50, MemBytes: 256 << 20})
-	for i := range uint64(scaled(50, 5)) {
+	for i := range uint64(scaled(50, 3)) {
 		c.start(2+i, dir, "sh", "-c", "echo ready; cat /proc/self/cgroup; read x")
 		seen, done := 0, make(chan struct{})
 		go func() {
@@ -176,7 +176,7 @@ func TestCeilSmallestMemory(t *testing.T) {
 	}
 	c.down()
 	c, dir = ceil(t, base, protocol.Limits{MemBytes: 8 << 20})
-	for i := range uint64(scaled(500, 10)) {
+	for i := range uint64(scaled(500, 5)) {
 		c.start(2+i, dir, "/bin/true")
 		if r := c.collect(2 + i); r.exit == nil || r.exit.Code != 0 || has(r.exit.Enforcement, "cgroup-v2:oom_kill") {
 			t.Fatalf("run %d: %+v, %+v", i, r.exit, r.fail)
@@ -197,7 +197,7 @@ func TestCeilKilledHelpersAreSwept(t *testing.T) {
 		t.Fatalf("the live helper's: %v", own)
 	}
 	most := 0
-	for range scaled(50, 5) {
+	for range scaled(50, 3) {
 		c, dir := ceil(t, base, limits)
 		c.until(2, dir, "sh", "-c", "echo ready; sleep 600")
 		must(t, c.cmd.Process.Kill())
@@ -226,7 +226,7 @@ func TestCeilKilledHelpersAreSwept(t *testing.T) {
 func TestCeilLeaveNothing(t *testing.T) {
 	base := ceilBase(t)
 	c, dir := ceil(t, base, protocol.Limits{Pids: 20, MemBytes: 128 << 20})
-	n := uint64(scaled(2000, 10))
+	n := uint64(scaled(2000, 6))
 	for i := range n {
 		c.start(2+i, dir, "sh", "-c", "setsid sleep 600 & exit 3")
 		if r := c.collect(2 + i); r.exit == nil || r.exit.Code != 3 {
