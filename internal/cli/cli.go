@@ -46,6 +46,7 @@ func commands() []command {
 		{"run", "[flags] -- CMD [ARG...]", "run a command in the jail", runCommand},
 		{"self-test", "[--json] [--require all|TAG,...]", "what this machine really enforces", selfTest},
 		{"--self-test", "", "the same", selfTest},
+		{"policy", "workspace|fence [flags]", "print the policy of a preset", policyCommand},
 		{"--version", "", "print versions", version},
 		{"--help", "", "print this", help},
 	}
@@ -111,7 +112,7 @@ what was really enforced.
 	fmt.Fprint(s.Stdout, `  sandboxd [server flags]                  serve: policy on descriptor 3, frames on stdio
                                            (protocol/PROTOCOL.md)
 
-Flags of run:
+Flags of run, and of policy but for those of the run itself:
 `)
 	printFlags(s.Stdout)
 	fmt.Fprint(s.Stdout, `

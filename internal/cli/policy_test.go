@@ -55,7 +55,11 @@ func TestWorkspacePolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := workspacePolicy(o, "/w", "/w/in")
+	made, err := build(o, "/w", "/w/in", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := made.policy
 	if !slices.Equal(p.WritableRoots, []string{"/w", "/w/in/sub"}) || !slices.Equal(p.ReadableRoots, []string{"/w/lib"}) ||
 		p.Mounts[0].Path != "/w/in/s.sock" || p.Scratch != "/w/in/scratch" || p.Network.Mode != protocol.NetOff {
 		t.Errorf("got %+v", p)
@@ -85,10 +89,12 @@ func TestEnvAllowLoadsNoCode(t *testing.T) {
 	}
 }
 
+func scratchAt(scratch string) preset { return preset{policy: protocol.Policy{Scratch: scratch}} }
+
 func TestEnvironment(t *testing.T) {
 	environ := []string{"PATH=/bin", "LANG=x", "SECRET=s", "LD_PRELOAD=l", "HOME=/home/ann", "TOKEN=t", "GIT_AUTHOR_NAME=From Env", "TMPDIR=/x"}
 	identity := parseIdentity("user.name\nOld\x00user.email\na@example.org\x00user.name\nAnn\x00")
-	got := environment(options{env: []string{"TOKEN", "MADE=up", "ABSENT"}}, environ, protocol.ScratchTmpfs, identity)
+	got := environment(options{env: []string{"TOKEN", "MADE=up", "ABSENT"}}, environ, scratchAt(protocol.ScratchTmpfs), identity)
 	want := map[string]string{
 		"PATH": "/bin", "LANG": "x", "HOME": "/tmp", "TOKEN": "t", "MADE": "up",
 		"GIT_AUTHOR_NAME": "From Env", "GIT_COMMITTER_NAME": "Ann", "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_COMMITTER_EMAIL": "a@example.org",
@@ -96,7 +102,7 @@ func TestEnvironment(t *testing.T) {
 	if !maps.Equal(got, want) {
 		t.Errorf("got %v\nwant %v", got, want)
 	}
-	if got := environment(options{}, environ, "/s", nil)["HOME"]; got != "/s" {
+	if got := environment(options{}, environ, scratchAt("/s"), nil)["HOME"]; got != "/s" {
 		t.Errorf("HOME with a scratch of the host: %s", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"sandboxd/internal/fence"
 	"sandboxd/protocol"
 )
 
@@ -22,31 +23,59 @@ var made = []string{"HOME", "TMPDIR", "SANDBOXD_SCRATCH_DIR"}
 // identityNames carry the user's git name and email.
 var identityNames = []string{"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"}
 
-// workspacePolicy is the preset "workspace": the workspace writable, the minimal base
-// view readable, the network off, a private scratch.
-func workspacePolicy(o options, workspace, cwd string) protocol.Policy {
+// The presets.
+const (
+	presetWorkspace = "workspace"
+	presetFence     = "fence"
+)
+
+// preset is a policy with what belongs to it.
+type preset struct {
+	policy protocol.Policy
+	env    map[string]string // what the preset sets for the command
+	notes  []string
+}
+
+// build makes the policy of the preset and the flags. The error is a workspace that
+// cannot be guarded.
+func build(o options, workspace, cwd string, environ []string) (preset, error) {
 	mounts := slices.Clone(o.mounts)
+	open := absolutes(cwd, o.rw)
 	for i := range mounts {
 		mounts[i].Path = absolute(cwd, mounts[i].Path)
+		open = append(open, mounts[i].Path)
 	}
-	scratch := o.scratch
-	if scratch != protocol.ScratchTmpfs {
-		scratch = absolute(cwd, scratch)
+	in := fence.Input{
+		Workspace: workspace, Guard: !o.noGuard, Offline: o.net != protocol.NetFull,
+		Open: open, Hidden: absolutes(cwd, o.protect), Scratch: o.scratch,
+		Env: func(name string) (string, bool) { return lookupEnv(environ, name) },
 	}
-	return protocol.Policy{
-		WritableRoots: append([]string{workspace}, absolutes(cwd, o.rw)...),
-		ReadableRoots: absolutes(cwd, o.ro),
-		Protected:     absolutes(cwd, o.protect),
-		Mounts:        mounts,
-		Network:       protocol.Network{Mode: o.net},
-		Limits:        o.limits,
-		EnvAllow:      envAllow(o),
-		Scratch:       scratch,
+	if in.Scratch != "" && in.Scratch != protocol.ScratchTmpfs {
+		in.Scratch = absolute(cwd, in.Scratch)
 	}
+	make := fence.Workspace
+	if o.preset == presetFence {
+		make = fence.Fence
+	}
+	r, err := make(in)
+	if err != nil {
+		return preset{}, err
+	}
+	p := r.Policy
+	p.WritableRoots = append(p.WritableRoots, absolutes(cwd, o.rw)...)
+	p.ReadableRoots = append(p.ReadableRoots, absolutes(cwd, o.ro)...)
+	p.Protected = append(p.Protected, absolutes(cwd, o.protect)...)
+	p.Mounts = append(p.Mounts, mounts...)
+	if o.net != "" {
+		p.Network.Mode = o.net
+	}
+	p.Limits = o.limits
+	p.EnvAllow = envAllow(o)
+	return preset{p, r.Env, r.Notes}, nil
 }
 
 func envAllow(o options) []string {
-	names := slices.Concat(passed, made, identityNames)
+	names := slices.Concat(passed, made, identityNames, fence.Variables(), []string{"GOPROXY"})
 	for _, e := range o.env {
 		name, _, _ := strings.Cut(e, "=")
 		names = append(names, name)
@@ -55,17 +84,23 @@ func envAllow(o options) []string {
 	return slices.Compact(names)
 }
 
-// environment is what the preset asks the helper to give the command. HOME is the
-// scratch, so that a tool's caches and settings land there and not in the user's.
-func environment(o options, environ []string, scratch string, identity map[string]string) map[string]string {
+// environment is what the preset asks the helper to give the command. In the strict
+// jail HOME is the scratch, so that a tool's caches and settings land there and not
+// in the user's.
+func environment(o options, environ []string, p preset, identity map[string]string) map[string]string {
 	env := map[string]string{}
 	copyEnv(env, environ, passed)
 	maps.Copy(env, identity)
 	copyEnv(env, environ, identityNames)
-	env["HOME"] = scratch
-	if scratch == protocol.ScratchTmpfs {
-		env["HOME"] = "/tmp"
+	if o.preset == presetFence {
+		copyEnv(env, environ, append([]string{"HOME", "TMPDIR"}, fence.Variables()...))
+	} else {
+		env["HOME"] = p.policy.Scratch
+		if p.policy.Scratch == protocol.ScratchTmpfs {
+			env["HOME"] = fence.ScratchDir
+		}
 	}
+	maps.Copy(env, p.env)
 	for _, e := range o.env {
 		if name, value, ok := strings.Cut(e, "="); ok {
 			env[name] = value

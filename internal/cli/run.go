@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"sandboxd/internal/fence"
 	"sandboxd/protocol"
 	"sandboxd/protocol/broker"
 )
@@ -23,10 +24,23 @@ func runCommand(args []string, s System) int {
 	if err != nil {
 		return complain(s, exitFailed, err)
 	}
-	policy := workspacePolicy(o, workspace, cwd)
-	r := runner{o: o, s: s, policy: policy, cwd: cwd}
+	if o.preset == presetFence && getenv(s.Environ, fenceRequired) == "1" {
+		o.requireEnforced, o.allowDegraded = true, false
+	}
+	p, err := build(o, workspace, cwd, s.Environ)
+	if err != nil {
+		return complain(s, exitFailed, err)
+	}
+	for _, note := range p.notes {
+		complain(s, 0, errors.New(note))
+	}
+	r := runner{o: o, s: s, preset: p, policy: p.policy, cwd: cwd, workspace: workspace}
 	return r.run()
 }
+
+// fenceRequired set to 1 makes the write fence a failure where it is not enforced:
+// for CI, whose green would otherwise prove nothing.
+const fenceRequired = "SANDBOXD_FENCE_REQUIRED"
 
 func complain(s System, code int, err error) int {
 	fmt.Fprintln(s.Stderr, "sandboxd:", printable(err.Error()))
@@ -34,10 +48,12 @@ func complain(s System, code int, err error) int {
 }
 
 type runner struct {
-	o      options
-	s      System
-	policy protocol.Policy
-	cwd    string
+	o         options
+	s         System
+	preset    preset
+	policy    protocol.Policy
+	cwd       string
+	workspace string
 }
 
 func (r runner) run() int {
@@ -57,9 +73,10 @@ func (r runner) run() int {
 	if err := r.checkHost(ctx, h); err != nil {
 		return complain(r.s, exitFailed, err)
 	}
+	before := fence.Look(r.workspace)
 	e, err := h.Start(ctx, broker.Command{
 		Argv: r.o.argv, Cwd: r.cwd,
-		Env:   environment(r.o, r.s.Environ, r.policy.Scratch, <-identity),
+		Env:   environment(r.o, r.s.Environ, r.preset, <-identity),
 		Stdin: r.s.Stdin, Stdout: r.s.Stdout, Stderr: r.s.Stderr,
 	})
 	if err != nil {
@@ -69,11 +86,23 @@ func (r runner) run() int {
 	defer stop()
 	res, err := e.Wait()
 	code := r.conclude(res, err)
+	r.unguarded(before)
 	// The command's end is the answer; a helper that then fails to clean up says so.
 	if err := h.Shutdown(ctx); err != nil {
 		complain(r.s, 0, err)
 	}
 	return code
+}
+
+// unguarded says what a command did that no mount can keep it from, and that the
+// host's git would act on.
+func (r runner) unguarded(before fence.State) {
+	if r.o.noGuard {
+		return
+	}
+	for _, what := range fence.Changes(r.workspace, before, fence.Look(r.workspace)) {
+		complain(r.s, 0, fmt.Errorf("NOT enforced  guard: %s", what))
+	}
 }
 
 func (r runner) options(path string) broker.Options {

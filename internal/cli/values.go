@@ -59,6 +59,14 @@ func setNet(o *options, v string) error {
 	return errors.New("expected off or full")
 }
 
+func setPreset(o *options, v string) error {
+	if v != presetWorkspace && v != presetFence {
+		return errors.New("expected workspace or fence")
+	}
+	o.preset = v
+	return nil
+}
+
 func setMount(o *options, v string) error {
 	m := protocol.Mount{Path: v, Access: protocol.ReadOnly, Required: true}
 	if path, access, ok := cutLast(v, ":"); ok && (access == "ro" || access == "rw") {

@@ -68,7 +68,8 @@ type StandIn struct {
 
 // StandIns are the exceptions to "an empty directory keeps a missing path away".
 var StandIns = []StandIn{
-	{".git/commondir", ".", 0o444, "git refuses to run with a directory here; \".\" names the git directory itself and is harmless if left"},
+	// Also in a bare repository and in those of submodules, which have other names.
+	{"commondir", ".", 0o444, "git refuses to run with a directory here; \".\" names the git directory itself and is harmless if left"},
 	{"~/.gitconfig", "", 0, "git reads it on every command and dies on a directory"},
 }
 

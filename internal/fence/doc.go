@@ -1,0 +1,12 @@
+// Package fence makes the policies of the two presets: "fence", which bounds only
+// what a command writes, and "workspace", the strict jail. It knows where tools
+// keep their caches, reaches each of them without following a link that an
+// earlier command could have planted, finds the repository's real git directories
+// after verifying their back-pointers, and lists what executes with the user's own
+// authority later and is therefore guarded.
+//
+// What it does not protect: a cache that is granted can be poisoned for the next
+// build that reads it; what a repository that the command itself made holds; what
+// is only read (a Makefile, a source file) and run by the user later. It enforces
+// nothing: the helper reaches every path again.
+package fence

@@ -1,0 +1,9 @@
+//go:build unix
+
+package fence
+
+import "syscall"
+
+// readFlags open a file that a command may have replaced: no link is followed, and
+// a fifo does not block.
+const readFlags = syscall.O_RDONLY | syscall.O_NOFOLLOW | syscall.O_NONBLOCK
