@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,11 +18,11 @@ func (s *supervision) status() (code, signal int) {
 	if s.state == nil {
 		return 128 + int(unix.SIGKILL), int(unix.SIGKILL)
 	}
-	ws, ok := s.state.Sys().(unix.WaitStatus)
+	ws, ok := s.state.Sys().(syscall.WaitStatus) // what package os gives, not unix's
 	if !ok {
 		return 1, 0
 	}
-	return waitStatus(ws)
+	return waitStatus(unix.WaitStatus(ws))
 }
 
 func waitStatus(ws unix.WaitStatus) (code, signal int) {

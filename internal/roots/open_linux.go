@@ -45,7 +45,7 @@ func open(parent int, name string) (object, error) {
 	o := object{fd: fd}
 	o.node, err = nodeOf(fd)
 	if err == nil && o.node.Kind == host.Link {
-		err = readLink(&o)
+		err = readLink(parent, &o)
 	}
 	if err == nil && leftover(fd, o.node) {
 		// A placeholder of ours stands for nothing: plan as if it were not there.
@@ -63,8 +63,10 @@ func openat(parent int, name string, flags int) (int, error) {
 	return retry(func() (int, error) { return unix.Openat(parent, name, flags, 0) })
 }
 
-// readLink fills in a link's text, and why it must not be followed.
-func readLink(o *object) error {
+// readLink fills in a link's text, and why it must not be followed. The file system
+// is asked of its directory, on which nothing can be mounted between the two: some
+// (9p) answer for a link itself with ELOOP.
+func readLink(parent int, o *object) error {
 	buf := make([]byte, unix.PathMax)
 	n, err := unix.Readlinkat(o.fd, "", buf)
 	if err != nil {
@@ -75,7 +77,7 @@ func readLink(o *object) error {
 	}
 	o.node.Target = string(buf[:n])
 	var fs unix.Statfs_t
-	if err := unix.Fstatfs(o.fd, &fs); err != nil {
+	if err := unix.Fstatfs(parent, &fs); err != nil {
 		return err
 	}
 	switch {
