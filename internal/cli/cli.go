@@ -47,6 +47,7 @@ func commands() []command {
 		{"self-test", "[--json] [--require all|TAG,...]", "what this machine really enforces", selfTest},
 		{"--self-test", "", "the same", selfTest},
 		{"policy", "workspace|fence [flags]", "print the policy of a preset", policyCommand},
+		{"--publish-git-identity", "POLICY WORKSPACE ENTRIES", "for brokers: write a git identity", publishIdentity},
 		{"--version", "", "print versions", version},
 		{"--help", "", "print this", help},
 	}

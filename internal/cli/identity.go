@@ -2,9 +2,12 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"os/exec"
 	"strings"
 	"time"
+
+	"sandboxd/internal/gitidentity"
 )
 
 // gitIdentity reads the user's name and email from the user's own git configuration.
@@ -34,4 +37,19 @@ func parseIdentity(out string) map[string]string {
 		}
 	}
 	return id
+}
+
+// publishIdentity is `sandboxd --publish-git-identity`.
+func publishIdentity(args []string, s System) int {
+	r, err := gitidentity.Parse(args, s.Stdin)
+	if errors.Is(err, gitidentity.ErrUsage) {
+		return complain(s, exitUsage, err)
+	}
+	if err == nil {
+		err = gitidentity.Publish(r)
+	}
+	if err != nil {
+		return complain(s, exitFailed, err)
+	}
+	return 0
 }
