@@ -75,7 +75,7 @@ func (b *builder) grant(op plan.Op) {
 		return
 	}
 	b.add(allow(readOps, f))
-	if b.inWritable(op.Path) {
+	if b.inWritable(op.Path) || op.Class == plan.MountRO { // a mount covers what is writable below it, too
 		b.add(deny(writeOps, f), deny(listenOps, local(f)), deny(connectOps, remote(f)))
 	}
 	if op.Class == plan.MountRO {

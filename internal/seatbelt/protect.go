@@ -32,6 +32,9 @@ func (b *builder) pins(p plan.Plan) {
 	for _, dir := range b.o.UserDirs {
 		add(literal(dir))
 	}
+	if b.o.Witness != "" {
+		b.parents(b.o.Witness, add)
+	}
 	for _, q := range p.Asked {
 		if q.Origin.List != listProtected {
 			continue
