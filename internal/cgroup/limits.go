@@ -20,9 +20,9 @@ const (
 	// kernels. More tasks than that cannot exist, so clamping loses nothing.
 	maxPids = 4 << 20
 
-	// MinMemBytes is the smallest memory ceiling, in bytes, under which bubblewrap and
-	// stage 2 start reliably. It is an upper bound of what was measured, page tables
-	// and kernel stacks included.
+	// MinMemBytes is the smallest memory ceiling, in bytes, that is not refused:
+	// bubblewrap, stage 2 and a small command start under it every time, page tables
+	// and kernel stacks included (TestCeilSmallestMemory).
 	MinMemBytes = 8 << 20
 )
 
