@@ -28,17 +28,6 @@ func Main() int {
 	return exitFailed
 }
 
-// guarded turns a defect of ours into a failure with a name: a Go trace would
-// otherwise be all there is.
-func guarded() (f *spec.Failure) {
-	defer func() {
-		if recover() != nil {
-			f = &spec.Failure{Step: spec.StepInternal, Msg: "stage 2 panicked; this is a defect of sandboxd"}
-		}
-	}()
-	return run()
-}
-
 // isStage2 tells a stage 2 from a person's command line.
 func isStage2() bool {
 	var st unix.Stat_t
@@ -107,35 +96,4 @@ func run() *spec.Failure {
 	// syscall.Exec also puts back the soft RLIMIT_NOFILE that Go's runtime raised.
 	err := syscall.Exec(p.binary, s.Argv, s.Env)
 	return execFailure(p.binary, err)
-}
-
-func readSpec() (spec.Spec, *spec.Failure) {
-	var st unix.Stat_t
-	if err := unix.Fstat(spec.SpecFD, &st); err != nil {
-		return spec.Spec{}, failure(spec.StepSpec, "cannot stat the specification", err)
-	}
-	if st.Size > spec.MaxSpec {
-		return spec.Spec{}, failure(spec.StepSpec, "the specification is too large", unix.EFBIG)
-	}
-	buf := make([]byte, st.Size)
-	// pread: the offset is shared with the helper's descriptor.
-	for n := 0; n < len(buf); {
-		m, err := unix.Pread(spec.SpecFD, buf[n:], int64(n))
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return spec.Spec{}, failure(spec.StepSpec, "cannot read the specification", err)
-		}
-		if m == 0 {
-			return spec.Spec{}, failure(spec.StepSpec, "the specification is short", nil)
-		}
-		n += m
-	}
-	unix.Close(spec.SpecFD)
-	s, err := spec.DecodeSpec(buf)
-	if err != nil {
-		return spec.Spec{}, failure(spec.StepSpec, "cannot decode the specification", err)
-	}
-	return s, nil
 }

@@ -2,7 +2,6 @@ package stage2
 
 import (
 	"errors"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -71,18 +70,5 @@ func (p *process) seccomp() *spec.Failure {
 	}
 	p.report.SeccompHardening = true
 	p.report.SeccompNet = p.spec.Seccomp.DenyNet
-	return nil
-}
-
-// require refuses the execution where a layer that the server demands is a skip.
-func (p *process) require() *spec.Failure {
-	for _, tag := range p.spec.Require {
-		for _, s := range p.report.Skips {
-			if s.Tag == tag {
-				return failure(spec.StepRequire, "the layer "+strconv.Quote(tag)+
-					" is required and not there: "+s.Reason, nil)
-			}
-		}
-	}
 	return nil
 }

@@ -25,6 +25,10 @@ func DecodeSpec(b []byte) (Spec, error) {
 		mpack.Field{Name: "seccomp", Read: readSeccomp(&s.Seccomp)},
 		mpack.Field{Name: "fsize_bytes", Read: number(&s.FsizeBytes)},
 		mpack.Field{Name: "cpu_s", Read: number(&s.CPUSeconds)},
+		mpack.Field{Name: "mem_bytes", Read: number(&s.MemBytes)},
+		mpack.Field{Name: "pids", Read: number(&s.Pids)},
+		mpack.Field{Name: "denied", Read: octets(&s.Denied)},
+		mpack.Field{Name: "allowed", Read: octets(&s.Allowed)},
 		mpack.Field{Name: "require", Read: list(&s.Require, maxValues, text)},
 	))
 	if err != nil {

@@ -4,7 +4,7 @@ import "sandboxd/internal/mpack"
 
 // Append writes s as one canonical map.
 func (s Spec) Append(dst []byte) []byte {
-	dst = mpack.AppendMap(dst, 12)
+	dst = mpack.AppendMap(dst, 16)
 	dst = appendList(dst, "argv", s.Argv, appendBin)
 	dst = appendList(dst, "env", s.Env, appendBin)
 	dst = appendList(dst, "path", s.Path, appendBin)
@@ -16,6 +16,10 @@ func (s Spec) Append(dst []byte) []byte {
 	dst = appendSeccomp(mpack.AppendStr(dst, "seccomp"), s.Seccomp)
 	dst = appendNumber(dst, "fsize_bytes", s.FsizeBytes)
 	dst = appendNumber(dst, "cpu_s", s.CPUSeconds)
+	dst = appendNumber(dst, "mem_bytes", s.MemBytes)
+	dst = appendNumber(dst, "pids", s.Pids)
+	dst = appendOctets(dst, "denied", s.Denied)
+	dst = appendOctets(dst, "allowed", s.Allowed)
 	return appendList(dst, "require", s.Require, mpack.AppendStr)
 }
 

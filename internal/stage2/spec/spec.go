@@ -28,6 +28,12 @@ type Spec struct {
 	FsizeBytes uint64 // 0: no ceiling
 	CPUSeconds uint64 // 0: no ceiling
 
+	// macOS alone.
+	MemBytes uint64 // RLIMIT_AS, 0: no ceiling
+	Pids     uint64 // RLIMIT_NPROC, 0: no ceiling
+	Denied   string // a file that the profile must not let anybody open, "" without a profile
+	Allowed  string // a file that it must let be read
+
 	Require []string // layers whose skip must refuse the execution (--require-enforced)
 }
 
@@ -130,6 +136,7 @@ const (
 	StepChdir       = "chdir"      // the working directory
 	StepLookup      = "lookup"     // argv[0]: ENOENT not found, EACCES not executable, EISDIR
 	StepNamespaces  = "namespaces" // a namespace is the helper's own: bubblewrap made none
+	StepSeatbelt    = "seatbelt"   // macOS: the profile does not deny, or does not allow, what it must
 	StepVerify      = "verify"     // an inode is not what it must be
 	StepLandlock    = "landlock"   // building or enforcing the ruleset
 	StepRlimit      = "rlimit"     // FSIZE, CPU, CORE

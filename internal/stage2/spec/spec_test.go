@@ -66,6 +66,10 @@ func specGen() *rapid.Generator[Spec] {
 			Seccomp:    Seccomp{DenyNet: rapid.Bool().Draw(t, "seccomp net"), DenyTrace: rapid.Bool().Draw(t, "trace")},
 			FsizeBytes: rapid.Uint64().Draw(t, "fsize"),
 			CPUSeconds: rapid.Uint64().Draw(t, "cpu"),
+			MemBytes:   rapid.Uint64().Draw(t, "mem"),
+			Pids:       rapid.Uint64().Draw(t, "pids"),
+			Denied:     rapid.String().Draw(t, "denied"),
+			Allowed:    rapid.String().Draw(t, "allowed"),
 			Require:    sliceGen(rapid.String()).Draw(t, "require"),
 		}
 	})

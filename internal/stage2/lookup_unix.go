@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package stage2
 
 import (
@@ -76,11 +78,11 @@ func runnable(path string) *spec.Failure {
 		return refusal(spec.StepLookup, strconv.Quote(path)+" is not a regular file", unix.EACCES)
 	case st.Mode&0o111 == 0:
 		return refusal(spec.StepLookup, strconv.Quote(path)+" is not executable: mode "+
-			octal(st.Mode&0o7777), unix.EACCES)
+			octal(uint32(st.Mode)&0o7777), unix.EACCES)
 	}
 	if err := unix.Access(path, unix.X_OK); err == unix.EACCES {
 		return refusal(spec.StepLookup, strconv.Quote(path)+" may not be executed by this user, or its mount is noexec: mode "+
-			octal(st.Mode&0o7777), unix.EACCES)
+			octal(uint32(st.Mode)&0o7777), unix.EACCES)
 	}
 	return nil
 }

@@ -1,0 +1,145 @@
+package stage2
+
+import (
+	"encoding/binary"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/stage2/spec"
+)
+
+// Main is the role `--exec` under sandbox-exec, which has applied the profile to this
+// process already. It returns only when the command does not run: with 2 when its
+// descriptors are not those of a stage 2, else with 1.
+func Main() int {
+	if !isStage2() {
+		os.Stderr.WriteString(usage)
+		return exitUsage
+	}
+	if f := guarded(); f != nil {
+		send(f.Append(nil))
+	}
+	return exitFailed
+}
+
+// isStage2 tells a stage 2 from a person's command line. A local socket of macOS has
+// no SOCK_SEQPACKET, so fd 4 is a stream.
+func isStage2() bool {
+	var st unix.Stat_t
+	if unix.Fstat(spec.SpecFD, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return false
+	}
+	kind, err := unix.GetsockoptInt(spec.ReportFD, unix.SOL_SOCKET, unix.SO_TYPE)
+	if err != nil || kind != unix.SOCK_STREAM {
+		return false
+	}
+	for fd := spec.StdinFD; fd <= spec.StderrFD; fd++ {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// process is what the steps share.
+type process struct {
+	spec   spec.Spec
+	report spec.Report
+	binary string // argv[0] resolved
+}
+
+// run makes the steps in their order. It returns what failed, or nil when the helper
+// is gone and nobody is left to run anything for.
+func run() *spec.Failure {
+	s, f := readSpec()
+	if f != nil {
+		return f
+	}
+	p := &process{spec: s}
+	for _, step := range []func() *spec.Failure{
+		p.session,
+		p.seatbelt, // first: without a profile nothing else here means what it says
+		p.chdir,
+		p.lookup,
+		p.verify,
+		p.rlimits,
+		p.signals,
+		p.descriptors,
+		p.require,
+	} {
+		if f := step(); f != nil {
+			return f
+		}
+	}
+	if !send(p.report.Append(nil)) || hungUp() {
+		return nil
+	}
+	err := syscall.Exec(p.binary, s.Argv, s.Env)
+	return failure(spec.StepExec, "cannot execute "+strconv.Quote(p.binary), err)
+}
+
+// send writes one message to the helper, its length in four bytes first; false means
+// that nobody reads it.
+func send(msg []byte) bool {
+	b := binary.BigEndian.AppendUint32(nil, uint32(len(msg)))
+	for b = append(b, msg...); len(b) > 0; {
+		n, err := unix.Write(spec.ReportFD, b)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return false
+		}
+		b = b[n:]
+	}
+	return true
+}
+
+// hungUp says whether the helper has died: nothing else ends stage 2 with it.
+func hungUp() bool {
+	fds := []unix.PollFd{{Fd: spec.ReportFD}}
+	for {
+		n, err := unix.Poll(fds, 0)
+		if err == unix.EINTR {
+			continue
+		}
+		return err != nil || n > 0 && fds[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
+	}
+}
+
+// signals gives the command default dispositions: what is ignored stays ignored
+// over execve(2), what is handled does not.
+func (p *process) signals() *spec.Failure {
+	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGPIPE, unix.SIGALRM, unix.SIGTERM,
+		unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGCHLD, unix.SIGUSR1, unix.SIGUSR2, unix.SIGXCPU, unix.SIGXFSZ, unix.SIGWINCH)
+	return nil
+}
+
+// descriptors moves the command's streams into place and marks everything above them
+// close-on-exec, fd 4 too: its end of file is how the helper learns of execve.
+func (p *process) descriptors() *spec.Failure {
+	for fd := 0; fd <= 2; fd++ {
+		if err := unix.Dup2(spec.StdinFD+fd, fd); err != nil {
+			return failure(spec.StepDescriptors, "cannot put the command's streams in place", err)
+		}
+	}
+	// There is no close_range; /dev/fd lists what is open.
+	names, err := os.ReadDir("/dev/fd")
+	if err != nil {
+		return failure(spec.StepDescriptors, "cannot list the open descriptors", err)
+	}
+	for _, n := range names {
+		fd, err := strconv.Atoi(n.Name())
+		if err != nil || fd <= 2 {
+			continue
+		}
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, unix.FD_CLOEXEC); err != nil && err != unix.EBADF {
+			return failure(spec.StepDescriptors, "cannot mark descriptors close-on-exec", err)
+		}
+	}
+	return nil
+}

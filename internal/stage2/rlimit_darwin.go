@@ -1,0 +1,66 @@
+package stage2
+
+import (
+	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/stage2/spec"
+)
+
+// Tags of the ceilings that may be lacking (protocol/tags.toml).
+const (
+	tagAddressSpace = "rlimit-address-space"
+	tagProcesses    = "rlimit-processes"
+)
+
+// rlimits sets the ceilings of setrlimit(2). There are no cgroups, so memory and
+// processes are tried here as well: the helper has judged whether the number of the
+// user's processes leaves room for the second.
+func (p *process) rlimits() *spec.Failure {
+	if n := p.spec.FsizeBytes; n != 0 {
+		if err := lower(unix.RLIMIT_FSIZE, n, n); err != nil {
+			return failure(spec.StepRlimit, "cannot set RLIMIT_FSIZE", err)
+		}
+		p.report.RlimitFsize = true
+	}
+	if n := p.spec.CPUSeconds; n != 0 {
+		hard := n
+		if n < unix.RLIM_INFINITY {
+			hard++
+		}
+		if err := lower(unix.RLIMIT_CPU, n, hard); err != nil {
+			return failure(spec.StepRlimit, "cannot set RLIMIT_CPU", err)
+		}
+		p.report.RlimitCPU = true
+	}
+	if n := p.spec.MemBytes; n != 0 {
+		// The kernel answers EINVAL to a finite one below what is mapped already, and
+		// the shared cache alone is larger than most ceilings.
+		p.report.RlimitAddressSpace = p.attempt(tagAddressSpace, "RLIMIT_AS", unix.RLIMIT_AS, n)
+	}
+	if n := p.spec.Pids; n != 0 {
+		p.report.RlimitProcesses = p.attempt(tagProcesses, "RLIMIT_NPROC", unix.RLIMIT_NPROC, n)
+	}
+	if err := lower(unix.RLIMIT_CORE, 0, 0); err != nil {
+		return failure(spec.StepRlimit, "cannot set RLIMIT_CORE", err)
+	}
+	return nil
+}
+
+// attempt sets a ceiling that this kernel may not take; then it is a skip.
+func (p *process) attempt(tag, name string, resource int, n uint64) bool {
+	err := lower(resource, n, n)
+	if err == nil {
+		return true
+	}
+	p.report.Skips = append(p.report.Skips, spec.Skip{Tag: tag, Reason: "the kernel refuses a finite " + name + ": " + describe(err)})
+	return false
+}
+
+// lower sets a limit, never above the hard limit that is already there.
+func lower(resource int, soft, hard uint64) error {
+	var now unix.Rlimit
+	if err := unix.Getrlimit(resource, &now); err != nil {
+		return err
+	}
+	return unix.Setrlimit(resource, &unix.Rlimit{Cur: min(soft, now.Max), Max: min(hard, now.Max)})
+}
