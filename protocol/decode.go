@@ -109,6 +109,9 @@ func (s *ExecStart) readEnv(r *mpack.Reader) (err error) {
 	return err
 }
 
+// maxPath is PATH_MAX of Linux less the terminating NUL, in bytes.
+const maxPath = 4095
+
 func (s *ExecStart) readCwd(r *mpack.Reader) (err error) {
 	s.Cwd, err = r.Str()
 	switch {
@@ -118,6 +121,8 @@ func (s *ExecStart) readCwd(r *mpack.Reader) (err error) {
 		return r.Fail("found relative or empty path, expected absolute path")
 	case hasNUL(s.Cwd):
 		return r.Fail("found NUL, expected path without it")
+	case len(s.Cwd) > maxPath:
+		return r.Fail("found a path of %d bytes, expected at most %d", len(s.Cwd), maxPath)
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func TestDecodeFrameSortsItsErrors(t *testing.T) {
 		"id 0":            {envelope(1, 0, "cancel", empty), true, "cannot decode frame: id: found 0, which only an error may have"},
 		"id 0, unknown":   {envelope(1, 0, "cap_call", empty), true, "cannot decode frame: id: found 0, which only an error may have"},
 		"body no map":     {envelope(1, 1, "cancel", []byte{0x90}), true, "cannot decode frame: body: found array, expected map"},
-		"trailing":        {append(envelope(1, 1, "cancel", empty), 0), true, "cannot decode frame: found 1 trailing bytes, expected the end"},
+		"trailing":        {append(envelope(1, 1, "cancel", empty), 0), true, "cannot decode frame: found bytes behind it (1), expected the end"},
 		"utf8 deep":       {envelope(1, 1, "cancel", []byte("\x81\xa1\xff\x00")), true, "cannot decode frame: body: found invalid UTF-8, expected UTF-8 string"},
 		"unknown key":     {envelope(1, 1, "cancel", []byte("\x81\xa1x\x00")), false, "cannot decode cancel: x: unknown key"},
 		"missing key":     {envelope(1, 1, "error", []byte("\x81\xa3msg\xa0")), false, "cannot decode error: code: missing key"},

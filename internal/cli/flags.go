@@ -21,6 +21,7 @@ type options struct {
 	scratch         string   // "" : the preset's
 	report          bool
 	requireEnforced bool
+	acceptSkip      []string
 	allowDegraded   bool
 	bwrap           string
 	cgroupBase      string
@@ -60,6 +61,7 @@ func flagTable() []flag {
 		{"scratch", "tmpfs|PATH", "private scratch, or a host directory (default: tmpfs at /tmp; fence: /tmp)", text(func(o *options) *string { return &o.scratch })},
 		{"report", "", "print what was enforced on stderr afterwards", toggle(func(o *options) *bool { return &o.report })},
 		{"require-enforced", "", "refuse to run unless everything is enforced", toggle(func(o *options) *bool { return &o.requireEnforced })},
+		{"accept-skip", "TAG", "a layer that may be missing all the same (repeatable)", list(func(o *options) *[]string { return &o.acceptSkip })},
 		{"allow-degraded", "", "run although this host has no jail", toggle(func(o *options) *bool { return &o.allowDegraded })},
 		{"bwrap", "PATH", "the bubblewrap to use", text(func(o *options) *string { return &o.bwrap })},
 		{"cgroup-base", "DIR", "the cgroup v2 directory for ceilings", text(func(o *options) *string { return &o.cgroupBase })},

@@ -113,8 +113,12 @@ func (r runner) options(path string) broker.Options {
 	if r.o.cgroupBase != "" {
 		o.Args = append(o.Args, "--cgroup-base", absolute(r.cwd, r.o.cgroupBase))
 	}
+	for _, tag := range r.o.acceptSkip {
+		o.Args = append(o.Args, "--accept-skip", tag)
+	}
 	if r.o.requireEnforced {
 		o.Args = append(o.Args, "--require-enforced")
+		o.Accept = r.o.acceptSkip
 		o.Demand = broker.Full
 	}
 	return o

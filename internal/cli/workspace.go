@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"sandboxd/internal/roots"
 )
 
 // systemTrees are never a workspace by chance, with all that is in them.
@@ -27,10 +29,10 @@ var sourceTrees = []string{"/usr/local/src", "/usr/src"}
 func checkWorkspace(dir, home string) error {
 	var what string
 	switch {
-	case slices.Contains(systemDirs, dir) || (within(dir, systemTrees) && !within(dir, sourceTrees)):
-		what = "is a system directory"
 	case home != "" && dir == home:
 		what = "is your home directory"
+	case slices.Contains(systemDirs, dir) || (within(dir, systemTrees) && !within(dir, sourceTrees)):
+		what = "is a system directory"
 	case home != "" && within(home, []string{dir}):
 		what = "contains your home directory"
 	default:
@@ -56,6 +58,7 @@ func place(o options, s System) (workspace, cwd string, err error) {
 		if err != nil {
 			return "", "", fmt.Errorf("cannot resolve the current directory: %w", err)
 		}
+		cwd = spelled(cwd, real)
 		return cwd, cwd, checkWorkspace(real, resolved(getenv(s.Environ, "HOME")))
 	}
 	workspace = absolute(cwd, o.workspace)
@@ -63,6 +66,21 @@ func place(o options, s System) (workspace, cwd string, err error) {
 		cwd = workspace
 	}
 	return workspace, cwd, nil
+}
+
+// spelled keeps the name that the shell has for the current directory, unless the
+// helper would refuse it for a link that a confined command could have made (one in
+// /tmp, say). Where we stand is no question of names.
+func spelled(cwd, real string) string {
+	if cwd == real {
+		return cwd
+	}
+	reached, err := roots.Survey([]string{cwd}, roots.Writability{Paths: []string{real}, Shared: roots.SharedDirs(nil)})
+	if err != nil {
+		return real
+	}
+	reached.Close()
+	return cwd
 }
 
 func resolved(path string) string {

@@ -39,6 +39,10 @@ var namespaceKinds = []string{"mnt", "pid", "user", "ipc", "uts", "cgroup", "net
 // NewHost probes the machine and makes the helper a child subreaper, so that a
 // namespace's init does not stay behind as a zombie of pid 1.
 func NewHost(c Config) (*Host, error) {
+	// bubblewrap inherits what the broker left inheritable: nothing of it may name
+	// the host to the jail's init. Before Linux 5.11 the kernel refuses, and
+	// bubblewrap closes what it does not know by itself.
+	_ = unix.CloseRange(spec.SpecFD, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the helper's own image: %w; is /proc mounted?", err)

@@ -121,7 +121,7 @@ func (s *supervision) hush() {
 // watch waits for the command, launched or not, to be over. It is the only place
 // that decides which signal is sent when.
 func (s *supervision) watch() {
-	launch := time.NewTimer(LaunchBound)
+	launch := time.NewTimer(s.launchBound())
 	defer launch.Stop()
 	stop := s.run.stop
 	var gone <-chan struct{}
@@ -195,7 +195,13 @@ func (s *supervision) tooLate() {
 	case s.report != nil:
 		what = "stage 2 reported but did not execute the command"
 	}
-	s.fail = spawnFailed("cannot start the jail: %s within %v; see whether this host is overloaded", what, LaunchBound)
+	s.fail = spawnFailed("bwrap: cannot start the jail: %s within %v (%s with %d mounts); see whether this host is overloaded, and whether the policy can name fewer paths",
+		what, s.launchBound(), s.host.Facts.Bwrap.Path, len(s.plan.Ops))
+}
+
+// launchBound is how long building this jail may take.
+func (s *supervision) launchBound() time.Duration {
+	return LaunchBound + time.Duration(len(s.plan.Ops))*launchPerMount
 }
 
 func (s *supervision) onEvent(ev event) {

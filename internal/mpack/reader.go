@@ -41,7 +41,7 @@ func (r *Reader) Fail(format string, args ...any) error {
 // End is an error unless the input has been read to its end.
 func (r *Reader) End() error {
 	if n := r.Remaining(); n != 0 {
-		return r.Fail("found %d trailing bytes, expected the end", n)
+		return r.Fail("found bytes behind it (%d), expected the end", n)
 	}
 	return nil
 }

@@ -173,7 +173,7 @@ func TestBinAliasesWithoutSpareCapacity(t *testing.T) {
 	if r.Remaining() != 1 {
 		t.Fatalf("remaining %d, want 1", r.Remaining())
 	}
-	if err := r.End(); err == nil || err.Error() != "found 1 trailing bytes, expected the end" {
+	if err := r.End(); err == nil || err.Error() != "found bytes behind it (1), expected the end" {
 		t.Fatalf("End: %v", err)
 	}
 }

@@ -22,6 +22,9 @@ func (p Plan) CheckCwd(cwd string, f host.Facts) (string, error) {
 		if res.Path == "/" {
 			return res.Path, nil // empty, but there
 		}
+		if res.Node.Kind == host.Missing {
+			return no("%q does not exist on this host; create it", res.Missing)
+		}
 		return no("%q is outside the view; add it to a root, or start elsewhere", res.Path)
 	case Masked:
 		return no("%q is hidden by %s %q; start elsewhere", res.Path, v.Op.Origin.name(), v.Op.Origin.Path)
@@ -29,7 +32,7 @@ func (p Plan) CheckCwd(cwd string, f host.Facts) (string, error) {
 		if p.appears(res.Path) {
 			return res.Path, nil
 		}
-		return no("%q lies in the jail's own %q, which starts empty; start there, or make it a root", res.Path, v.Op.Path)
+		return no("%q lies in the jail's own %q, where only what the jail makes is; start there, or make it a root", res.Path, v.Op.Path)
 	}
 	switch res.Node.Kind {
 	case host.Dir:

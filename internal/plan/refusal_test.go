@@ -168,7 +168,7 @@ func TestCheckCwd(t *testing.T) {
 		"/home/u/ws/secret": "hidden by protected[0]",
 		"/home/u/ws/f":      "not a directory",
 		"/home/u/ws/no":     "does not exist",
-		"/tmp/gone":         "starts empty",
+		"/tmp/gone":         "only what the jail makes",
 	} {
 		c.facts = func(f *host.Facts) { f.Cwd = cwd }
 		d, err := c.build()

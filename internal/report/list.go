@@ -26,6 +26,13 @@ var order = []string{
 	protocol.TagDarwinProcessLifecycle, protocol.TagPlatformRestrictions,
 }
 
+// A report fits into a frame whatever the policy names: so many skips of one tag
+// are listed, the rest is counted, and each text is cut.
+const (
+	maxSkips = 32
+	maxText  = 8 << 10 // bytes
+)
+
 type entry struct {
 	tag  string
 	skip bool
@@ -71,9 +78,20 @@ func (l list) strings() []string {
 		return rank(a) - rank(b)
 	})
 	var out []string
-	for _, e := range sorted {
-		if !slices.Contains(out, e.text) {
+	seen, skips := map[string]bool{}, map[string]int{}
+	for i, e := range sorted {
+		if seen[e.text] {
+			continue
+		}
+		seen[e.text] = true
+		if e.skip {
+			skips[e.tag]++
+		}
+		if !e.skip || skips[e.tag] <= maxSkips {
 			out = append(out, e.text)
+		}
+		if last := i == len(sorted)-1 || sorted[i+1].tag != e.tag; last && skips[e.tag] > maxSkips {
+			out = append(out, "skip:"+e.tag+": and "+strconv.Itoa(skips[e.tag]-maxSkips)+" more of this kind")
 		}
 	}
 	return out
@@ -91,6 +109,10 @@ func rank(e entry) int {
 func clean(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); {
+		if b.Len() > maxText {
+			b.WriteString("…")
+			break
+		}
 		r, n := utf8.DecodeRuneInString(s[i:])
 		switch {
 		case r == utf8.RuneError && n == 1:

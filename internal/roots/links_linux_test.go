@@ -53,7 +53,7 @@ func TestPlantedLinksAreRefused(t *testing.T) {
 				}
 				return
 			}
-			want := "is reached through the link " + c.link + ", which a confined command could have made"
+			want := "is reached through the link " + c.link + ", which a confined command could have made; name the place that it leads to"
 			var refusal *plan.Refusal
 			if !errors.As(err, &refusal) || refusal.Reason != want || refusal.List != "list[0]" {
 				t.Errorf("refused with %v, want %q", err, want)

@@ -177,10 +177,10 @@ func (s *survey) judge(path, dir, at string, link host.Node) error {
 	const stickyShared = 0o1002
 	foreign := int(link.UID) != s.r.uid && link.UID != parent.UID
 	if parent.Mode&stickyShared == stickyShared && foreign {
-		return s.refuse(path, fmt.Sprintf("is reached through the link %s, which another user made in a directory that everybody may write (fs.protected_symlinks)", show(at)))
+		return s.refuse(path, fmt.Sprintf("is reached through the link %s, which another user made in a directory that everybody may write (fs.protected_symlinks); name the place that it leads to", show(at)))
 	}
 	if s.places.writable(dir) {
-		return s.refuse(path, fmt.Sprintf("is reached through the link %s, which a confined command could have made", show(at)))
+		return s.refuse(path, fmt.Sprintf("is reached through the link %s, which a confined command could have made; name the place that it leads to", show(at)))
 	}
 	return nil
 }

@@ -89,6 +89,11 @@ func (l *loop) end(cause error) error {
 		}
 		within(jail.KillBound, released)
 	}
+	select {
+	case err := <-l.lost: // the end of stdin may have been heard first
+		cause = errors.Join(cause, fmt.Errorf("cannot write a frame: %w", err))
+	default:
+	}
 	return errors.Join(cause, l.leftovers())
 }
 

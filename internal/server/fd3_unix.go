@@ -19,6 +19,8 @@ const (
 	policyBound = 10 * time.Second
 )
 
+var errLate = fmt.Errorf("its end did not come within %v; close the writing side", policyBound)
+
 var errNoPolicy = errors.New("nothing is there; open it for the helper, e.g. sh -c 'exec sandboxd 3<policy.msgpack'")
 
 // readPolicyFD reads descriptor 3 to its end and closes it. A descriptor that is
@@ -53,13 +55,19 @@ func readPolicyFD() ([]byte, error) {
 
 func readable(fd int, d time.Duration) error {
 	if d <= 0 {
-		return fmt.Errorf("its end did not come within %v; close the writing side", policyBound)
+		return errLate
 	}
-	_, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(d/time.Millisecond)+1)
-	if err == unix.EINTR {
-		return nil
+	for end := time.Now().Add(d); ; {
+		left := max(time.Until(end), 0)
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left/time.Millisecond)+1)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err == nil && n == 0:
+			return errLate
+		}
+		return err
 	}
-	return err
 }
 
 // hangup closes its channel once the broker's end of stdin is gone, also while

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 
 	"sandboxd/internal/jail"
@@ -96,8 +97,20 @@ func (l *loop) read() <-chan incoming {
 	return frames
 }
 
+// maxMessage bounds what a message tells, in bytes: a peer's own words must not
+// come back as a frame that cannot be written.
+const maxMessage = 8 << 10
+
 func (l *loop) fail(id uint64, code protocol.Code, format string, args ...any) {
-	l.replies.put(id, protocol.ErrorBody{Code: code, Msg: fmt.Sprintf(format, args...)})
+	l.replies.put(id, protocol.ErrorBody{Code: code, Msg: brief(fmt.Sprintf(format, args...), maxMessage)})
+}
+
+// brief cuts a text between two runes.
+func brief(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
 }
 
 // receive handles one frame, or the error that came in its place. An error of
@@ -135,7 +148,7 @@ func (l *loop) receive(in incoming) error {
 }
 
 func (l *loop) ungreeted(id uint64, kind protocol.Kind) error {
-	l.fail(id, protocol.CodeProtoMismatch, "%q came before hello; send hello with proto %d first", kind, protocol.ExecVersion)
+	l.fail(id, protocol.CodeProtoMismatch, "%q came before hello; send hello with proto %d first", brief(string(kind), 64), protocol.ExecVersion)
 	return errors.New("a frame came before hello")
 }
 
@@ -167,7 +180,7 @@ func (l *loop) dispatch(f protocol.Frame) error {
 	case protocol.Shutdown:
 		return errOrderly
 	default:
-		l.fail(f.ID, protocol.CodeUnknownKind, "kind %q is not one that this helper takes", f.Kind)
+		l.fail(f.ID, protocol.CodeUnknownKind, "kind %q is not one that this helper takes", brief(string(f.Kind), 64))
 	}
 	return nil
 }
@@ -237,7 +250,7 @@ func (l *loop) conclude(id uint64, run, previous *jail.Run) {
 	exit, fail := run.Result()
 	var body protocol.Body
 	if fail != nil {
-		body = protocol.ErrorBody{Code: fail.Code, Msg: fail.Msg}
+		body = protocol.ErrorBody{Code: fail.Code, Msg: brief(fail.Msg, maxMessage)}
 	} else {
 		body = *exit
 	}
