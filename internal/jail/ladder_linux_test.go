@@ -14,14 +14,13 @@ import (
 // fakeHands is a command that reacts to signals as told. The ladder is tested under
 // a fake clock: nothing sleeps.
 type fakeHands struct {
-	s          *supervision
-	dead       bool
-	onTerm     func()
-	onKill     func()
-	began      time.Time
-	terms      []time.Duration
-	kills      []time.Duration
-	closedGone bool
+	s      *supervision
+	dead   bool
+	onTerm func()
+	onKill func()
+	began  time.Time
+	terms  []time.Duration
+	kills  []time.Duration
 }
 
 func (h *fakeHands) over() bool { return h.dead }
@@ -193,7 +192,7 @@ func TestDeadlineTimer(t *testing.T) {
 		if r.stopReason() != NotStopped {
 			t.Error("too early")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if r.stopReason() != Deadline {
 			t.Error("too late")
