@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/plan"
-	"sandboxd/internal/report"
 	"sandboxd/protocol"
 )
 
@@ -51,18 +50,6 @@ func (r *Run) main(h *Host) {
 	}
 }
 
-func asError(err error, kind func(string, ...any) *Error) *Error {
-	var e *Error
-	if errors.As(err, &e) {
-		return e
-	}
-	var ref *plan.Refusal
-	if errors.As(err, &ref) {
-		return refused("%s", ref.Error())
-	}
-	return kind("%s", err.Error())
-}
-
 // supervise runs from the spawned scaffolding to the result.
 func (r *Run) supervise(s *supervision, j *job) {
 	p := s.p
@@ -101,21 +88,6 @@ func (r *Run) supervise(s *supervision, j *job) {
 	r.finish(r.conclude(s, j, out, errs, e))
 }
 
-// drained waits until the tails are passed on, or the sink is given up.
-func (r *Run) drained(pumps ...*pump) bool {
-	for _, p := range pumps {
-		p.finish()
-	}
-	for _, p := range pumps {
-		select {
-		case <-p.done:
-		case <-r.given:
-			return false
-		}
-	}
-	return true
-}
-
 // conclude is the terminal frame of a spawned execution.
 func (r *Run) conclude(s *supervision, j *job, out, errs *pump, e ended) (*protocol.ExecExit, *Error) {
 	switch {
@@ -131,33 +103,4 @@ func (r *Run) conclude(s *supervision, j *job, out, errs *pump, e ended) (*proto
 	}
 	e.stopped, e.report = s.stopped, s.report
 	return r.exitOf(j, out, errs, e), nil
-}
-
-// finish sets the result and frees the helper for the next execution.
-func (r *Run) finish(x *protocol.ExecExit, err *Error) {
-	r.stdin.close()
-	r.exit, r.err = x, err
-	close(r.done)
-}
-
-// neverStarted is the end of a command that was stopped before it could run.
-func (r *Run) neverStarted() ended {
-	return ended{code: 128 + int(unix.SIGTERM), signal: int(unix.SIGTERM), stopped: r.stopReason()}
-}
-
-// exitOf puts the terminal frame together.
-func (r *Run) exitOf(j *job, out, errs *pump, e ended) *protocol.ExecExit {
-	o := j.outcome(e)
-	x := &protocol.ExecExit{
-		Code: e.code, Signal: e.signal,
-		Enforcement: report.Entries(o), Degraded: !o.Jailed,
-		WallMS:    r.wall(),
-		TimedOut:  e.stopped == Deadline,
-		Cancelled: e.stopped != NotStopped,
-	}
-	if out != nil {
-		x.StdoutBytes, x.StdoutTruncated = out.sent, out.truncated
-		x.StderrBytes, x.StderrTruncated = errs.sent, errs.truncated
-	}
-	return x
 }

@@ -2,7 +2,6 @@ package jail
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path"
 	"slices"
@@ -94,43 +93,6 @@ func (j *job) survey() error {
 	j.facts.Layout = reached.Layout()
 	j.host.memory.Add(reached)
 	return nil
-}
-
-// writablePaths is what the policy itself lets its command write.
-func writablePaths(p protocol.Policy) []string {
-	out := slices.Clone(p.WritableRoots)
-	for _, m := range p.Mounts {
-		if m.Access == protocol.ReadWrite {
-			out = append(out, m.Path)
-		}
-	}
-	if p.Scratch != protocol.ScratchTmpfs {
-		out = append(out, p.Scratch)
-	}
-	return out
-}
-
-// label names the policy list that a path stands in.
-func label(p protocol.Policy) func(string) string {
-	return func(path string) string {
-		for _, l := range []struct {
-			name  string
-			paths []string
-		}{{"writable_roots", p.WritableRoots}, {"readable_roots", p.ReadableRoots}, {"protected", p.Protected}} {
-			if i := slices.Index(l.paths, path); i >= 0 {
-				return fmt.Sprintf("%s[%d]", l.name, i)
-			}
-		}
-		for i, m := range p.Mounts {
-			if m.Path == path {
-				return fmt.Sprintf("mounts[%d].path", i)
-			}
-		}
-		if path == p.Scratch {
-			return "scratch"
-		}
-		return ""
-	}
 }
 
 func (j *job) environment() env.Input {

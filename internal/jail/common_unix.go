@@ -1,0 +1,108 @@
+//go:build linux || darwin
+
+package jail
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/plan"
+	"sandboxd/internal/report"
+	"sandboxd/protocol"
+)
+
+func asError(err error, kind func(string, ...any) *Error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	var ref *plan.Refusal
+	if errors.As(err, &ref) {
+		return refused("%s", ref.Error())
+	}
+	return kind("%s", err.Error())
+}
+
+// drained waits until the tails are passed on, or the sink is given up.
+func (r *Run) drained(pumps ...*pump) bool {
+	for _, p := range pumps {
+		p.finish()
+	}
+	for _, p := range pumps {
+		select {
+		case <-p.done:
+		case <-r.given:
+			return false
+		}
+	}
+	return true
+}
+
+// finish sets the result and frees the helper for the next execution.
+func (r *Run) finish(x *protocol.ExecExit, err *Error) {
+	r.stdin.close()
+	r.exit, r.err = x, err
+	close(r.done)
+}
+
+// neverStarted is the end of a command that was stopped before it could run.
+func (r *Run) neverStarted() ended {
+	return ended{code: 128 + int(unix.SIGTERM), signal: int(unix.SIGTERM), stopped: r.stopReason()}
+}
+
+// exitOf puts the terminal frame together.
+func (r *Run) exitOf(j *job, out, errs *pump, e ended) *protocol.ExecExit {
+	o := j.outcome(e)
+	x := &protocol.ExecExit{
+		Code: e.code, Signal: e.signal,
+		Enforcement: report.Entries(o), Degraded: !o.Jailed,
+		WallMS:    r.wall(),
+		TimedOut:  e.stopped == Deadline,
+		Cancelled: e.stopped != NotStopped,
+	}
+	if out != nil {
+		x.StdoutBytes, x.StdoutTruncated = out.sent, out.truncated
+		x.StderrBytes, x.StderrTruncated = errs.sent, errs.truncated
+	}
+	return x
+}
+
+// writablePaths is what the policy itself lets its command write.
+func writablePaths(p protocol.Policy) []string {
+	out := slices.Clone(p.WritableRoots)
+	for _, m := range p.Mounts {
+		if m.Access == protocol.ReadWrite {
+			out = append(out, m.Path)
+		}
+	}
+	if p.Scratch != protocol.ScratchTmpfs {
+		out = append(out, p.Scratch)
+	}
+	return out
+}
+
+// label names the policy list that a path stands in.
+func label(p protocol.Policy) func(string) string {
+	return func(path string) string {
+		for _, l := range []struct {
+			name  string
+			paths []string
+		}{{"writable_roots", p.WritableRoots}, {"readable_roots", p.ReadableRoots}, {"protected", p.Protected}} {
+			if i := slices.Index(l.paths, path); i >= 0 {
+				return fmt.Sprintf("%s[%d]", l.name, i)
+			}
+		}
+		for i, m := range p.Mounts {
+			if m.Path == path {
+				return fmt.Sprintf("mounts[%d].path", i)
+			}
+		}
+		if path == p.Scratch {
+			return "scratch"
+		}
+		return ""
+	}
+}

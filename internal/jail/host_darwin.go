@@ -1,0 +1,125 @@
+package jail
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/host"
+	"sandboxd/internal/host/probe"
+	"sandboxd/internal/report"
+	"sandboxd/internal/roots"
+	"sandboxd/internal/seatbelt"
+	"sandboxd/protocol"
+)
+
+// Host is the machine and the helper on it: what stays the same between
+// executions.
+type Host struct {
+	Config
+	Facts host.Facts // without a layout: each execution surveys its own
+
+	path     string // the helper's inherited PATH
+	memory   roots.Memory
+	profiles host.State // whether Seatbelt profiles can be applied
+	noJail   string     // why not
+	userDirs []string   // the user's own temporary and cache directories, physical
+}
+
+// trialBound is how long one of the programs below may take.
+const trialBound = 30 * time.Second
+
+// NewHost probes the machine and removes what killed helpers left.
+func NewHost(c Config) (*Host, error) {
+	facts, err := probe.Facts(probe.Options{Bwrap: c.Bwrap})
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{Config: c, Facts: facts, path: os.Getenv("PATH")}
+	h.profiles, h.noJail = seatbelt.Classify(trial())
+	for _, name := range []string{"DARWIN_USER_TEMP_DIR", "DARWIN_USER_CACHE_DIR"} {
+		if dir := userDir(name); dir != "" {
+			h.userDirs = append(h.userDirs, dir)
+		}
+	}
+	sweepScratch()
+	return h, nil
+}
+
+// trial applies a profile that denies nothing: inside another sandbox the kernel
+// refuses even that.
+func trial() seatbelt.Attempt {
+	if _, err := os.Stat(seatbelt.Path); errors.Is(err, os.ErrNotExist) {
+		return seatbelt.Attempt{Missing: true}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), trialBound)
+	defer cancel()
+	var said bytes.Buffer
+	cmd := exec.CommandContext(ctx, seatbelt.Path, "-p", seatbelt.Trial, seatbelt.TrialProgram)
+	cmd.Env, cmd.Dir, cmd.Stderr, cmd.WaitDelay = []string{}, "/", &said, time.Second
+	err := cmd.Run()
+	a := seatbelt.Attempt{TimedOut: ctx.Err() != nil, Stderr: said.String()}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		a.Exit = exit.ExitCode()
+	} else if err != nil {
+		a.StartErr = err.Error()
+	}
+	return a
+}
+
+// userDir asks getconf(1), which needs no cgo. Only a directory of this user counts.
+func userDir(name string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), trialBound)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "/usr/bin/getconf", name)
+	cmd.Env, cmd.Dir, cmd.WaitDelay = []string{}, "/", time.Second
+	out, err := cmd.Output()
+	if err != nil {
+		return ""
+	}
+	dir, err := filepath.EvalSymlinks(strings.TrimSpace(string(out)))
+	if err != nil || !filepath.IsAbs(dir) || dir == "/" {
+		return ""
+	}
+	var st unix.Stat_t
+	if unix.Lstat(dir, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR || int(st.Uid) != os.Getuid() {
+		return ""
+	}
+	return dir
+}
+
+// Features is what hello tells about this host.
+func (h *Host) Features() []string {
+	if h.profiles == host.Works {
+		return report.Features(h.Facts, protocol.TagSeatbelt)
+	}
+	return report.Features(h.Facts)
+}
+
+// Unenforced says why nothing at all could be enforced here, or "".
+func (h *Host) Unenforced() string {
+	if h.profiles != host.Absent {
+		return ""
+	}
+	return "this host has no Seatbelt: " + h.noJail
+}
+
+// pipeBytes says how many bytes wait in a pipe.
+func pipeBytes(f *os.File) int {
+	c, err := f.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	const fionread = 0x4004667f // FIONREAD of <sys/filio.h>
+	n := 0
+	_ = c.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), fionread) })
+	return n
+}

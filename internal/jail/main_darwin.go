@@ -1,0 +1,99 @@
+package jail
+
+import (
+	"errors"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/plan"
+	"sandboxd/internal/seatbelt"
+	"sandboxd/protocol"
+)
+
+// Start begins one execution and returns at once.
+func (h *Host) Start(req Request, sink Sink) *Run {
+	r := newRun(req, sink)
+	go r.main(h)
+	return r
+}
+
+// main is the whole life of one execution.
+func (r *Run) main(h *Host) {
+	defer close(r.released)
+	if t := r.deadline(); t != nil {
+		defer t.Stop()
+	}
+	j, err := h.prepare(r.req)
+	defer func() { r.leftover = errors.Join(r.leftover, j.release()) }()
+	if err != nil {
+		r.finish(nil, asError(err, refused))
+		return
+	}
+	if r.stopReason() != NotStopped {
+		r.finish(r.exitOf(j, nil, nil, r.neverStarted()), nil)
+		return
+	}
+	p, err := h.spawn(j)
+	if err != nil {
+		r.finish(nil, asError(err, spawnFailed))
+		return
+	}
+	r.supervise(newSupervision(r, p), j)
+}
+
+// supervise runs from the spawned process to the result.
+func (r *Run) supervise(s *supervision, j *job) {
+	p := s.p
+	limit := r.req.Policy.Limits.OutputBytes
+	out := newPump(protocol.Stdout, p.stdout, r.sink, limit)
+	errs := newPump(protocol.Stderr, p.stderr, r.sink, limit)
+	fed := make(chan struct{})
+	go out.run()
+	go errs.run()
+	go func() { defer close(fed); r.stdin.pump(p.stdin) }()
+
+	s.onReport = func() { r.leftover = errors.Join(r.leftover, j.removeProfile()) } // it has been read
+	s.watch()
+	ws, known := s.gather()
+	r.stdin.close()
+	_ = p.stdin.Close()
+	<-fed
+	text := s.printed()
+	if s.cause != nil && errors.Is(s.cause, errEndOfReport) {
+		code, _ := status(ws, known)
+		s.fail = spawnFailed("seatbelt: %s; run sandboxd --self-test to see what this host lacks", seatbelt.Launch(code, text))
+	}
+	if !r.drained(out, errs) {
+		r.finish(nil, spawnFailed("cannot pass the output on: nobody reads it"))
+		return
+	}
+	r.finish(r.conclude(s, j, out, errs, ws, known))
+}
+
+// conclude is the terminal frame of a spawned execution.
+func (r *Run) conclude(s *supervision, j *job, out, errs *pump, ws syscall.WaitStatus, known bool) (*protocol.ExecExit, *Error) {
+	switch {
+	case s.fail != nil && (s.stopped != NotStopped || s.cause != nil && r.stopReason() != NotStopped):
+		return r.exitOf(j, out, errs, r.neverStarted()), nil
+	case s.fail != nil:
+		return nil, s.fail
+	}
+	e := ended{stopped: s.stopped, report: s.report}
+	e.code, e.signal = status(ws, known)
+	if s.stuck {
+		e.found = append(e.found, plan.Skip{Tag: protocol.TagStage2, Reason: "a process of the command did not die after SIGKILL"})
+	}
+	return r.exitOf(j, out, errs, e), nil
+}
+
+// status is the process's own end; one that could not be ended counts as killed.
+func status(ws syscall.WaitStatus, known bool) (code, signal int) {
+	switch {
+	case !known:
+		return 128 + int(unix.SIGKILL), int(unix.SIGKILL)
+	case ws.Signaled():
+		return 128 + int(ws.Signal()), int(ws.Signal())
+	}
+	return ws.ExitStatus(), 0
+}
