@@ -70,6 +70,7 @@ type StandIn struct {
 var StandIns = []StandIn{
 	// Also in a bare repository and in those of submodules, which have other names.
 	{"commondir", ".", 0o444, "git refuses to run with a directory here; \".\" names the git directory itself and is harmless if left"},
+	{"config.worktree", "", 0o444, "git dies on a directory here where extensions.worktreeConfig is set; an empty file says nothing"},
 	{"~/.gitconfig", "", 0, "git reads it on every command and dies on a directory"},
 }
 

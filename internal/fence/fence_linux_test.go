@@ -1,0 +1,186 @@
+package fence
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sandboxd/protocol"
+)
+
+// place is a directory outside /tmp, where no link is ever followed, with a home
+// and a workspace in it.
+func place(t *testing.T) string {
+	t.Helper()
+	base := "/srv"
+	if os.Getuid() != 0 {
+		var err error
+		if base, err = os.UserHomeDir(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir, err := os.MkdirTemp(base, "sandboxd-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	dirs(t, dir, "home", "ws")
+	return dir
+}
+
+func dirs(t *testing.T, top string, rels ...string) {
+	t.Helper()
+	for _, rel := range rels {
+		if err := os.MkdirAll(filepath.Join(top, rel), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func link(t *testing.T, target, at string) {
+	t.Helper()
+	if err := os.Symlink(target, at); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// input has the variables as NAME=VALUE; HOME is top/home unless one says otherwise.
+func input(top string, vars ...string) Input {
+	env := map[string]string{"HOME": top + "/home"}
+	for _, v := range vars {
+		name, value, set := strings.Cut(v, "=")
+		if env[name] = value; !set {
+			delete(env, name)
+		}
+	}
+	return Input{Workspace: top + "/ws", Guard: true, Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
+}
+
+func TestCandidates(t *testing.T) {
+	cases := []struct {
+		name   string
+		vars   []string
+		make   []string
+		links  [][2]string // target, at; both below the place
+		grants []string    // below the place, beside the workspace
+		note   string      // part of the only note, "" for none
+	}{
+		{"defaults", nil, []string{"home/go/pkg/mod", "home/go/src", "home/.cache/pip", "home/.cargo/registry", "home/.cargo/bin", "home/.m2/repository", "home/.gradle/caches", "home/.gradle/init.d"}, nil,
+			[]string{"home/go/pkg/mod", "home/.cargo/registry", "home/.cache/pip", "home/.m2/repository", "home/.gradle/caches"}, ""},
+		{"nothing there", nil, nil, nil, nil, ""},
+		{"a variable replaces the default", []string{"GOCACHE=@/fast/go"}, []string{"fast/go", "home/.cache/go-build"}, nil, []string{"fast/go"}, ""},
+		{"an empty one does not", []string{"GOCACHE="}, []string{"home/.cache/go-build"}, nil, []string{"home/.cache/go-build"}, ""},
+		{"a relative one is nothing", []string{"GOCACHE=cache"}, []string{"home/.cache/go-build", "ws/cache"}, nil, nil, "GOCACHE is not an absolute path"},
+		{"a missing one is dropped", []string{"GOCACHE=@/gone"}, []string{"home/.cache/go-build"}, nil, nil, "does not exist"},
+		{"GOPATH is narrowed", []string{"GOPATH=@/gp:@/other"}, []string{"gp/src", "gp/pkg/mod", "gp/bin", "other/pkg/mod"}, nil, []string{"gp/pkg/mod"}, ""},
+		{"GOMODCACHE beats GOPATH", []string{"GOPATH=@/gp", "GOMODCACHE=@/mods"}, []string{"gp/pkg/mod", "mods"}, nil, []string{"mods"}, ""},
+		{"CARGO_HOME has tails", []string{"CARGO_HOME=@/c"}, []string{"c/registry", "c/git", "c/bin"}, nil, []string{"c/registry", "c/git"}, ""},
+		{"XDG_CACHE_HOME", []string{"XDG_CACHE_HOME=@/x"}, []string{"x/uv", "x/browser", "home/.cache/uv"}, nil, []string{"x/uv"}, ""},
+		{"HOME is unset", []string{"HOME", "UV_CACHE_DIR=@/uv"}, []string{"uv", "home/.cache/pip"}, nil, []string{"uv"}, "HOME is not set"},
+		{"HOME is relative", []string{"HOME=home"}, []string{"home/.cache/pip"}, nil, nil, "HOME is not set"},
+		{"HOME is a link", []string{"HOME=@/alias"}, []string{"home/.cache/pip"}, [][2]string{{"home", "alias"}}, []string{"home/.cache/pip"}, ""},
+		{"a link out of HOME", nil, []string{"home/.cache", "disk/pip"}, [][2]string{{"disk/pip", "home/.cache/pip"}}, []string{"disk/pip"}, ""},
+		{"a link into HOME", nil, []string{"home/.cache", "home/.ssh"}, [][2]string{{"home/.ssh", "home/.cache/uv"}}, nil, "in your home directory"},
+		{"a link to HOME", nil, []string{"home/.cache"}, [][2]string{{"home", "home/.cache/uv"}}, nil, "not granted"},
+		{"a link to everything", nil, []string{"home/.cache"}, [][2]string{{".", "home/.cache/uv"}}, nil, "not granted"},
+		{"planted in the workspace", []string{"UV_CACHE_DIR=@/ws/.uv"}, []string{"disk"}, [][2]string{{"disk", "ws/.uv"}}, nil, "which a confined command could have made"},
+		{"planted in another cache", []string{"UV_CACHE_DIR=@/home/.cache/pip/uv"}, []string{"home/.cache/pip", "disk"}, [][2]string{{"disk", "home/.cache/pip/uv"}}, []string{"home/.cache/pip"}, "which a confined command could have made"},
+		{"planted above a cache", []string{"CARGO_HOME=@/ws/c"}, []string{"disk/registry"}, [][2]string{{"disk", "ws/c"}}, nil, "which a confined command could have made"},
+		{"a file", []string{"UV_CACHE_DIR=@/home/f"}, nil, nil, nil, "not a directory"},
+		{"a system directory", []string{"UV_CACHE_DIR=/usr/lib"}, nil, nil, nil, "system directory"},
+		{"HOME itself", []string{"UV_CACHE_DIR=@/home"}, nil, nil, nil, "your home directory"},
+		{"above the workspace", []string{"UV_CACHE_DIR=@/"}, nil, nil, nil, "your home directory or the workspace"},
+		{"the same place twice", []string{"UV_CACHE_DIR=@/u", "PIP_CACHE_DIR=@/u/"}, []string{"u"}, nil, []string{"u"}, ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			top := place(t)
+			dirs(t, top, c.make...)
+			if err := os.WriteFile(top+"/home/f", nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range c.links {
+				link(t, filepath.Join(top, l[0]), filepath.Join(top, l[1]))
+			}
+			var vars []string
+			for _, v := range c.vars {
+				vars = append(vars, strings.ReplaceAll(v, "@", top))
+			}
+			r, err := Fence(input(top, vars...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := []string{top + "/ws"}
+			for _, g := range c.grants {
+				want = append(want, filepath.Join(top, g))
+			}
+			got := slices.Sorted(slices.Values(r.Policy.WritableRoots))
+			if slices.Sort(want); !slices.Equal(got, want) {
+				t.Errorf("writable: %q, want %q", got, want)
+			}
+			notes := strings.Join(r.Notes, "\n")
+			if c.note == "" && notes != "" || !strings.Contains(notes, c.note) {
+				t.Errorf("notes: %q, want %q", notes, c.note)
+			}
+		})
+	}
+}
+
+// Nothing of the table is a directory of programs, a credential or source.
+func TestTableReachesCachesOnly(t *testing.T) {
+	relocated := map[string]bool{}
+	for _, c := range Caches {
+		if c.ReadOnly {
+			continue
+		}
+		for _, tail := range c.Tails {
+			path := filepath.Join(c.Default, tail)
+			if base := filepath.Base(path); !strings.Contains(path, "/") && base != ".ccache" || slices.Contains([]string{"bin", "src", "init.d", "toolchains"}, base) {
+				t.Errorf("%s: %s", c.Tool, path)
+			}
+		}
+		if c.Relocate != "" && relocated[c.Relocate] {
+			t.Errorf("%s relocates two caches", c.Relocate)
+		}
+		relocated[c.Relocate] = true
+	}
+	for _, name := range Variables() {
+		for _, bad := range []string{"LD_", "NODE_OPTIONS", "PYTHON", "GIT_", "GOFLAGS", "RUSTC", "RUSTFLAGS"} {
+			if strings.HasPrefix(name, bad) {
+				t.Errorf("%s loads code", name)
+			}
+		}
+	}
+}
+
+func TestWorkspaceRelocates(t *testing.T) {
+	top := place(t)
+	dirs(t, top, "home/.cargo/registry", "home/.cargo/bin", "home/.rustup", "home/go/pkg/mod/cache/download")
+	in := input(top)
+	in.Offline = true
+	r, err := Workspace(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"go/pkg/mod", ".cargo/registry", ".cargo/bin", ".rustup"}
+	for i := range want {
+		want[i] = filepath.Join(top, "home", want[i])
+	}
+	if !slices.Equal(r.Policy.ReadableRoots, want) || !slices.Equal(r.Policy.WritableRoots, []string{top + "/ws"}) {
+		t.Errorf("got %+v", r.Policy)
+	}
+	if r.Policy.Network.Mode != protocol.NetOff || r.Policy.Scratch != protocol.ScratchTmpfs {
+		t.Errorf("got %+v", r.Policy)
+	}
+	for name, value := range map[string]string{"CARGO_HOME": "/tmp/.cargo", "GOCACHE": "/tmp/.cache/go-build", "RUSTUP_HOME": top + "/home/.rustup", "GOPROXY": "file://" + top + "/home/go/pkg/mod/cache/download"} {
+		if r.Env[name] != value {
+			t.Errorf("%s=%q, want %q", name, r.Env[name], value)
+		}
+	}
+	in.Offline, in.Scratch = false, "/scratch"
+	if r, err = Workspace(in); err != nil || r.Env["GOPROXY"] != "" || r.Env["GOCACHE"] != "/scratch/.cache/go-build" {
+		t.Errorf("with a network and a scratch of the host: %v, %v", r.Env, err)
+	}
+}
