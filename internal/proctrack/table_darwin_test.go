@@ -1,0 +1,3 @@
+package proctrack
+
+var realTable Table = System{}
