@@ -53,11 +53,11 @@ func build(o options, workspace, cwd string, environ []string) (preset, error) {
 	if in.Scratch != "" && in.Scratch != protocol.ScratchTmpfs {
 		in.Scratch = absolute(cwd, in.Scratch)
 	}
-	make := fence.Workspace
+	choose := fence.Workspace
 	if o.preset == presetFence {
-		make = fence.Fence
+		choose = fence.Fence
 	}
-	r, err := make(in)
+	r, err := choose(in)
 	if err != nil {
 		return preset{}, err
 	}
