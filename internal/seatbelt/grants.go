@@ -151,8 +151,8 @@ func (b *builder) hide(path string, guard bool) {
 	here, below := literal(path), filter{kind: "subpath", value: path}
 	for _, r := range []rule{
 		deny(allOps, here, below),
-		deny(connectOps, remote(here), remote(below)),
-		deny(listenOps, local(here), local(below)),
+		deny(connectOps, remote(below)),
+		deny(listenOps, local(below)),
 	} {
 		r.guard = guard
 		b.add(r)

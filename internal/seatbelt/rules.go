@@ -46,8 +46,15 @@ func region(path string, kind host.Kind) filter {
 	return literal(path)
 }
 
-func remote(f filter) filter { f.peer = "remote"; return f }
-func local(f filter) filter  { f.peer = "local"; return f }
+func remote(f filter) filter { return socket(f, "remote") }
+func local(f filter) filter  { return socket(f, "local") }
+
+// socket takes a path for that of a Unix socket. There is nothing below one, and
+// subpath is the form that every release takes in this place.
+func socket(f filter, peer string) filter {
+	f.kind, f.peer = "subpath", peer
+	return f
+}
 
 func allow(ops []string, f ...filter) rule { return rule{allow: true, ops: ops, filters: f} }
 func deny(ops []string, f ...filter) rule  { return rule{ops: ops, filters: f} }
