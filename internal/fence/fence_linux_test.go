@@ -184,3 +184,29 @@ func TestWorkspaceRelocates(t *testing.T) {
 		t.Errorf("with a network and a scratch of the host: %v, %v", r.Env, err)
 	}
 }
+
+// A commondir that an earlier, unguarded command planted is said.
+func TestPlantedCommondirIsSaid(t *testing.T) {
+	for text, said := range map[string]bool{"": false, ".\n": false, "../evil\n": true} {
+		top := place(t)
+		dirs(t, top, "ws/.git/hooks")
+		if text != "" {
+			if err := os.WriteFile(top+"/ws/.git/commondir", []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, err := Fence(input(top))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(strings.Join(r.Notes, "\n"), "another directory"); got != said {
+			t.Errorf("%q: %q", text, r.Notes)
+		}
+		guarded := slices.ContainsFunc(r.Guards, func(g Guard) bool {
+			return g.Path == top+"/ws/.git/commondir" && g.Missing == (text == "")
+		})
+		if !guarded || len(r.Policy.Mounts)+len(r.Policy.Protected) != len(r.Guards) {
+			t.Errorf("%q: %+v", text, r.Guards)
+		}
+	}
+}

@@ -36,6 +36,10 @@ func (b *builder) findRepository(writable []string) error {
 	switch {
 	case info.IsDir():
 		b.repo.common = at
+		// A main worktree has none: what is in it, the guard would only keep.
+		if text, err := readPointer(filepath.Join(at, "commondir")); err == nil && text != "." {
+			b.out.Notes = append(b.out.Notes, fmt.Sprintf("%q exists and leads git to the configuration and hooks of another directory; remove it if you did not make it", filepath.Join(at, "commondir")))
+		}
 	case info.Mode()&os.ModeSymlink != 0:
 		b.repo.link = true
 	default:

@@ -18,54 +18,6 @@ type Guard struct {
 	Missing bool // kept uncreatable; else read-only
 }
 
-// Guarded is one name of the default list.
-type Guarded struct {
-	Name string // below the directory it is listed for
-	Why  string
-	// Tried is the reader that works on while a directory stands in its place.
-	Tried string
-}
-
-// GitGuarded are guarded in a repository's common directory and in those of its
-// submodules.
-var GitGuarded = []Guarded{
-	{"hooks", "git runs what is in it", "git"},
-	{"config", "names programs that git runs", "git"},
-	{"config.worktree", "is configuration, too", "git"},
-	{"commondir", "leads git to another configuration", "git"},
-}
-
-// WorktreeGuarded are guarded in the directory that a linked worktree has in its
-// repository.
-var WorktreeGuarded = []Guarded{
-	{"commondir", "leads git to another configuration", "git"},
-	{"config.worktree", "is configuration, too", "git"},
-	{"gitdir", "names the worktree, which is verified before anything is granted", "git"},
-}
-
-// WorkspaceGuarded are guarded in a workspace that holds anything at all: in an
-// empty one a clone must find nothing in its way.
-var WorkspaceGuarded = []Guarded{
-	{".vscode/settings.json", "an editor's settings name programs", ""},
-	{".vscode/tasks.json", "tasks run when the folder is opened", ""},
-	{".mcp.json", "names programs that a coding agent starts", ""},
-	{".claude/settings.json", "a coding agent's hooks", ""},
-	{".claude/settings.local.json", "a coding agent's hooks", ""},
-	{".cursor/mcp.json", "names programs that a coding agent starts", ""},
-}
-
-// HomeGuarded are guarded where the workspace is the home directory itself.
-var HomeGuarded = []Guarded{
-	{".bashrc", "bash runs it", "bash"},
-	{".bash_profile", "bash runs it", "bash"},
-	{".bash_login", "bash runs it", "bash"},
-	{".profile", "login shells run it", "sh"},
-	{".zshenv", "zsh runs it", "zsh"},
-	{".zprofile", "zsh runs it", "zsh"},
-	{".zshrc", "zsh runs it", "zsh"},
-	{".gitconfig", "names programs that git runs", "git"},
-}
-
 // guard adds the default list to the policy: what exists becomes a read-only mount,
 // what is missing a protected path.
 func (b *builder) guard() error {
@@ -113,7 +65,7 @@ func (b *builder) guardGit(add func(path, why string)) {
 	}
 	b.guardCommon(r.common, r.top, add)
 	for _, dir := range modules(filepath.Join(r.common, "modules"), 0) {
-		top := filepath.Dir(r.top) // of a submodule: unknown until its configuration says
+		top := dir // of the submodule, where its configuration names it
 		if back := gitConfig(filepath.Join(dir, "config"))["core.worktree"]; len(back) > 0 {
 			top = joined(dir, back[len(back)-1])
 			if file := filepath.Join(top, ".git"); within(file, r.top) && exists(file) {
