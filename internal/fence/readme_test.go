@@ -48,7 +48,7 @@ func TestReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := string(b); strings.Contains(text, "| cache |") && !strings.Contains(text, want) {
+	if !strings.Contains(string(b), want) {
 		t.Error("README.md has other tables than the data; put in what `go test -v -run TestReadme ./internal/fence` prints")
 	}
 }
