@@ -3,7 +3,9 @@
 package e2e
 
 import (
+	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -152,5 +154,57 @@ func TestMountMissingPathMadeByTheHost(t *testing.T) {
 		if got := s.read("ws/.cfg/deep/x"); got != "secret\n" {
 			t.Errorf("on the host: %q", got)
 		}
+	})
+}
+
+// A directory whose own mode keeps the command out is kept in its place: renaming it
+// needs write access to its parent only.
+func TestMountBelowAnotherUsersDirectory(t *testing.T) {
+	if os.Getuid() != 0 {
+		testenv.Skip(t, "root", "makes another user's directory")
+	}
+	u := testenv.Ordinary(t)
+	dir := testenv.TempDir(t, u)
+	for name, mode := range map[string]os.FileMode{"o755": 0o755, "o700": 0o700} {
+		must(t, os.Mkdir(filepath.Join(dir, name), mode))
+		must(t, os.Chmod(filepath.Join(dir, name), mode))
+	}
+	p := basePolicy(dir)
+	script := `for d in o755 o700; do mv $d moved-$d && mkdir $d && echo evil >$d/x; done; true`
+	p.Protected = []string{dir + "/o755/x", dir + "/o700/x"}
+	connect(t, u, p).try(2, dir, script)
+	for _, d := range []string{"o755", "o700"} {
+		if b, err := os.ReadFile(filepath.Join(dir, d, "x")); err == nil {
+			t.Errorf("%s/x was made on the host: %q", d, b)
+		}
+	}
+	p.Protected = nil
+	connect(t, u, p).try(2, dir, script)
+	if _, err := os.ReadFile(filepath.Join(dir, "o755", "x")); err != nil {
+		t.Errorf("the control failed: %v", err)
+	}
+}
+
+// A placeholder is known by its mark, whatever mode its directory or the umask gives.
+func TestMountPlaceholderInASetgidDirectory(t *testing.T) {
+	u := testenv.Ordinary(t)
+	dir := testenv.TempDir(t, u)
+	must(t, os.Chmod(dir, 0o775|os.ModeSetgid))
+	p := basePolicy(dir)
+	p.Protected = []string{dir + "/.netrc"}
+	a := connect(t, u, p)
+	a.start(2, dir, "sh", "-c", "echo up; sleep 60")
+	a.waitOut(2, "up")
+	if err := a.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = a.cmd.Wait()
+	testenv.Eventually(t, "the killed helper's placeholder is removed", func() bool {
+		b := connect(t, u, p)
+		b.sh(2, dir, "true")
+		b.send(3, protocol.Shutdown{})
+		b.wait()
+		_, err := os.Lstat(dir + "/.netrc")
+		return errors.Is(err, os.ErrNotExist)
 	})
 }

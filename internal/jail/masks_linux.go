@@ -26,7 +26,7 @@ func watched(p plan.Plan) (points []string, protected map[string]bool) {
 		switch op.Class {
 		case plan.MaskDir, plan.MaskFile:
 			protected[op.Path] = op.Origin.List == "protected"
-		case plan.Pin, plan.MountRO:
+		case plan.Pin, plan.MountRO, plan.Readable:
 		default:
 			continue
 		}

@@ -72,7 +72,7 @@ var planCases = []planCase{
 	{hostCase{name: "missing", tree: func(t tree) { t.dir(ws + "/a") }, p: under(ws + "/a/b/c")},
 		"writable " + ws + "\npin " + ws + "/a\nmask-dir " + ws + "/a/b 0555 placeholder", "ro=0,rw=1,mask=1,absent=0,pin=1", ""},
 	{hostCase{name: "missing where only others can make it", tree: func(t tree) { t.put(ws+"/a", host.Node{Kind: host.Dir, UID: 5}) }, p: under(ws + "/a/b")},
-		"writable " + ws, "ro=0,rw=1,mask=0,absent=1,pin=0", ""},
+		"writable " + ws + "\npin " + ws + "/a", "ro=0,rw=1,mask=0,absent=1,pin=1", ""},
 	{hostCase{name: "missing where a group can make it", tree: func(t tree) { t.put(ws+"/a", host.Node{Kind: host.Dir, UID: 5, Mode: 0o775}) }, p: under(ws + "/a/b")},
 		"writable " + ws + "\npin " + ws + "/a\nmask-dir " + ws + "/a/b 0555 placeholder", "ro=0,rw=1,mask=1,absent=0,pin=1", ""},
 	{hostCase{name: "missing, one component in common", p: under(ws+"/a/b", ws+"/a/c")},
@@ -114,7 +114,7 @@ var planCases = []planCase{
 	{hostCase{name: "behind another's closed directory", tree: func(t tree) {
 		t.put(ws+"/d", host.Node{Kind: host.Dir, UID: 5})
 		t.put(ws+"/d/s", host.Node{Kind: host.Denied})
-	}, p: under(ws + "/d/s")}, "writable " + ws, "ro=0,rw=1,mask=0,absent=1", ""},
+	}, p: under(ws + "/d/s")}, "writable " + ws + "\npin " + ws + "/d", "ro=0,rw=1,mask=0,absent=1,pin=1", ""},
 	{hostCase{name: "devices", p: under("/dev/shm/x", "/dev/null", "/dev/kvm")},
 		"writable " + ws + "\nmask-file /dev/null 0000\nmask-dir /dev/shm/x 0555", "ro=0,rw=1,mask=2,absent=1", ""},
 

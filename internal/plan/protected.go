@@ -125,6 +125,7 @@ func (b *builder) maskOne(e entry) State {
 		return Absent // read-only all around: nothing can be made there from inside
 	}
 	if b.foreign(b.f.Layout[host.Parent(e.res.Missing)]) {
+		b.pinBarred(region, host.Parent(e.res.Missing))
 		return Barred // nor can the helper make a mount point there
 	}
 	b.placeholder(e)
@@ -197,6 +198,19 @@ func (b *builder) pinFile(e entry, region Op) State {
 	return Barred
 }
 
+// pinBarred keeps a directory in its place whose own mode keeps the command out:
+// renaming it needs write access to its parent only, and another one could be made
+// under its name.
+func (b *builder) pinBarred(region Op, dir string) {
+	if region.Class.access() != accessWrite || dir == region.Path || !host.Beneath(dir, region.Path) {
+		return
+	}
+	b.pinAt(dir)
+	for _, d := range between(region.Path, dir) {
+		b.pinAt(d)
+	}
+}
+
 // maskClosed handles a path behind a directory that this caller cannot search.
 // Neither can the command, except that the owner of the directory may chmod it:
 // so where that is possible the directory itself is masked.
@@ -209,6 +223,7 @@ func (b *builder) maskClosed(e entry, region Op, dir string) State {
 	}
 	n := b.f.Layout[dir]
 	if region.Class.access() != accessWrite || int(n.UID) != b.f.UID || !host.Beneath(dir, region.Path) || dir == region.Path {
+		b.pinBarred(region, dir)
 		return Barred
 	}
 	b.setMask(Op{Path: dir, Class: MaskDir, Perms: 0o444, Origin: e.origin, Node: n})

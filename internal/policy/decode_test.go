@@ -115,7 +115,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}{
 		{"nothing", nil, "", "end of input"},
 		{"an array", strs("v"), "", "expected map"},
-		{"trailing bytes", append(validDoc().bytes(), 0xc0), "", "trailing"},
+		{"trailing bytes", append(validDoc().bytes(), 0xc0), "", "behind it"},
 		{"a map that cannot fit", []byte{0xdf, 0xff, 0xff, 0xff, 0xff}, "", "do not fit"},
 		{"an older version", doc{"v": num(1), "roots": strs()}.bytes(), "v", "version 1, expected 2"},
 		{"a newer version", validDoc().with("v", num(3)).with("extra", num(0)).bytes(), "v", "version 3, expected 2"},

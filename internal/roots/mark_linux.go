@@ -58,9 +58,11 @@ func leftover(fd int, n host.Node) bool {
 		return false
 	}
 	switch {
-	case n.Kind == host.Dir && n.Mode == dirMode:
+	// The mode says nothing: a setgid directory, a umask or a file system with modes
+	// of its own makes another one of what was asked for.
+	case n.Kind == host.Dir:
 		return marked(fd) && emptyDir(fd)
-	case n.Kind == host.File && n.Nlink == 1 && (n.Mode == fileMode || n.Mode == emptyMode):
+	case n.Kind == host.File && n.Nlink == 1:
 		var st unix.Stat_t
 		return unix.Fstat(fd, &st) == nil && st.Size <= maxContent && marked(fd)
 	}

@@ -217,6 +217,9 @@ func (p *placeholder) openFlags() int {
 func (p *placeholder) fill(fd int) error {
 	if p.op.Content != "" {
 		err := os.WriteFile(fdPath(fd), []byte(p.op.Content), 0)
+		if err == nil {
+			err = unix.Fchmod(fd, p.fileMode()) // whatever the umask: the host's git reads it
+		}
 		if err != nil {
 			// A file of other contents could harm its readers on the host.
 			return errors.Join(err, unix.Unlinkat(int(p.parent.Fd()), p.name, 0))

@@ -48,8 +48,9 @@ func parseOptions(args []string) (options, error) {
 	fs := flag.NewFlagSet("self-test", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	fs.BoolVar(&o.json, "json", false, "")
-	fs.StringVar(&require, "require", "", "")
-	fs.StringVar(&only, "only", "", "")
+	// Given twice, both count: a gate that forgets the first one is no gate.
+	fs.Func("require", "", more(&require))
+	fs.Func("only", "", more(&only))
 	fs.StringVar(&o.bwrap, "bwrap", "", "")
 	fs.StringVar(&o.cgroupBase, "cgroup-base", "", "")
 	fs.StringVar(&o.dir, "dir", "", "")
@@ -141,3 +142,15 @@ func (o options) unmet(baseline []string) []string {
 }
 
 func isHelp(err error) bool { return errors.Is(err, flag.ErrHelp) }
+
+// more adds to a list that is separated by commas.
+func more(list *string) func(string) error {
+	given := false
+	return func(v string) error {
+		if given {
+			v = *list + "," + v
+		}
+		*list, given = v, true
+		return nil
+	}
+}
