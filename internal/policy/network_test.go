@@ -16,7 +16,7 @@ func withNetwork(allow, proxy string) protocol.Policy {
 func TestHostPatterns(t *testing.T) {
 	label63 := strings.Repeat("a", 63)
 	for _, ok := range []string{
-		"registry.npmjs.org", "*.github.com", "localhost", "*.com", "example.org:443", "*.example.org:65535", "h:1",
+		"registry.example.org", "*.github.com", "localhost", "*.com", "example.org:443", "*.example.org:65535", "h:1",
 		"127.0.0.1", "10.0.0.1:8080", "xn--mnchen-3ya.de", "*.xn--bcher-kva.example", "r3---sn-abc.example", "1.2.3.example", "3com.com",
 		label63 + ".org", "a." + label63[:61] + "." + label63 + "." + label63 + "." + label63[:61],
 	} {
