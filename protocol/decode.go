@@ -48,16 +48,19 @@ func decodeHello(r *mpack.Reader, raw []byte) (h Hello, err error) {
 func peekProto(raw []byte) (proto uint64, ok bool) {
 	r := mpack.NewReader(raw)
 	n, err := r.Map()
+	if err != nil {
+		return 0, false
+	}
 	for range n {
-		var key []byte
-		if key, err = r.Raw(); err != nil {
+		key, err := r.Raw()
+		if err != nil {
 			break
 		}
 		if name, err := mpack.NewReader(key).Str(); err == nil && name == "proto" {
 			proto, err := r.Uint()
 			return proto, err == nil
 		}
-		if _, err = r.Raw(); err != nil {
+		if _, err := r.Raw(); err != nil {
 			break
 		}
 	}

@@ -27,8 +27,6 @@ type golden struct {
 
 func roots(w ...string) protocol.Policy { return protocol.Policy{WritableRoots: w} }
 
-func with(p protocol.Policy, edit func(*protocol.Policy)) protocol.Policy { edit(&p); return p }
-
 var full = protocol.Network{Mode: protocol.NetFull}
 
 var goldens = []golden{
