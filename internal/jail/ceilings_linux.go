@@ -93,6 +93,14 @@ func (j *job) held() report.Cgroup {
 	return c
 }
 
+// killGroup ends everything that was born in the cgroup. An error is not the end:
+// what the caller does without a cgroup follows, and dissolve tries again and tells.
+func (j *job) killGroup() {
+	if j.group != nil {
+		_ = j.group.Kill()
+	}
+}
+
 // dissolve ends whatever is left in the cgroup and removes it.
 func (j *job) dissolve() error {
 	if j.group == nil {

@@ -64,10 +64,12 @@ func (s *supervision) termGroup() {
 	s.p.signalGroup(unix.SIGTERM)
 }
 
-// kill takes the namespace's init first: a group kill misses an init that was
+// kill takes the cgroup first: that is one step against forks, whoever called setsid.
+// Without one it takes the namespace's init: a group kill misses an init that was
 // made to call setsid, and a supervisor killed early orphans the jail.
 func (s *supervision) kill() {
 	p := s.p
+	s.group()
 	for _, fd := range []int{p.initFD, p.payloadFD} {
 		if fd >= 0 {
 			_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
@@ -139,6 +141,7 @@ func (s *supervision) tearDown() {
 		_ = unix.PidfdSendSignal(s.p.initFD, unix.SIGKILL, nil, 0)
 		return
 	}
+	s.group()
 	if s.p.jailed && !s.awaitScaffolding(KillBound) {
 		s.p.signalGroup(unix.SIGKILL)
 	}

@@ -53,6 +53,7 @@ func (r *Run) main(h *Host) {
 // supervise runs from the spawned scaffolding to the result.
 func (r *Run) supervise(s *supervision, j *job) {
 	p := s.p
+	s.group = j.killGroup
 	limit := r.req.Policy.Limits.OutputBytes
 	out := newPump(protocol.Stdout, p.stdout, r.sink, limit)
 	errs := newPump(protocol.Stderr, p.stderr, r.sink, limit)

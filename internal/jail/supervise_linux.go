@@ -30,7 +30,8 @@ type supervision struct {
 	host  *Host
 	p     *process
 	table procTable
-	hands hands // the supervision itself, but for tests of the ladder
+	hands hands  // the supervision itself, but for tests of the ladder
+	group func() // KILL to everything in the execution's cgroup, if it has one
 
 	events chan event
 	gone   chan struct{} // closed: the payload's pidfd says that it has ended
@@ -53,7 +54,7 @@ type supervision struct {
 }
 
 func newSupervision(r *Run, h *Host, p *process) *supervision {
-	s := &supervision{run: r, host: h, p: p, table: realProc{},
+	s := &supervision{run: r, host: h, p: p, table: realProc{}, group: func() {},
 		events: make(chan event, 4), gone: make(chan struct{}),
 		quit: make(chan struct{}), heard: make(chan struct{})}
 	s.hands = s
