@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"sandboxd/internal/roots"
 	"sandboxd/protocol"
 )
 
@@ -129,6 +130,10 @@ func (b *builder) add(path, why string) error {
 		info, err := os.Lstat(at)
 		switch {
 		case os.IsNotExist(err):
+			missing = true
+		case err == nil && roots.IsPlaceholder(at):
+			// Of another run in this workspace, or of one that was killed: as a mount it
+			// would be gone by the time it is bound.
 			missing = true
 		case err != nil:
 			return fmt.Errorf("cannot guard %q: %w; give --no-guard if it need not be", path, err)
