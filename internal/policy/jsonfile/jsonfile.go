@@ -43,37 +43,46 @@ func (e *Error) Error() string {
 // Decode reads a policy document. The policy is valid and normalised, as
 // policy.Decode gives it. On error, which is an *Error, it is the zero value.
 func Decode(b []byte) (protocol.Policy, error) {
-	p, err := decode(b)
-	if err != nil {
-		return protocol.Policy{}, err
-	}
-	return p, nil
+	p, _, err := DecodePlaces(b)
+	return p, err
 }
 
-func decode(b []byte) (p protocol.Policy, err error) {
+// Places say where the values of a document stand.
+type Places map[string]int // key path, such as "mounts[2].access" -> line, from 1
+
+// DecodePlaces is Decode, and says on which line each value begins.
+func DecodePlaces(b []byte) (protocol.Policy, Places, error) {
+	p, t, err := decode(b)
+	if err != nil {
+		return protocol.Policy{}, nil, err
+	}
+	return p, t.lines(), nil
+}
+
+func decode(b []byte) (p protocol.Policy, t translator, err error) {
 	if len(b) > MaxSize {
-		return p, &Error{Line: 1, Column: 1, Msg: fmt.Sprintf("found %d bytes, expected at most %d", len(b), MaxSize)}
+		return p, t, &Error{Line: 1, Column: 1, Msg: fmt.Sprintf("found %d bytes, expected at most %d", len(b), MaxSize)}
 	}
 	// Some editors begin a file with a byte order mark.
 	b = bytes.TrimPrefix(b, []byte("\ufeff"))
 	if at, deep := tooDeep(b); deep {
-		return p, newError(b, at, "", fmt.Sprintf("found nesting deeper than %d", maxDepth))
+		return p, t, newError(b, at, "", fmt.Sprintf("found nesting deeper than %d", maxDepth))
 	}
 	// The reader wants every line comment to end in a newline, the last one too.
 	v, err := hujson.Parse(append(bytes.Clone(b), '\n'))
 	if err != nil {
-		return p, syntaxError(b, err)
+		return p, t, syntaxError(b, err)
 	}
-	t := translator{text: b, places: map[string][]place{}}
+	t = translator{text: b, places: map[string][]place{}}
 	if err := t.value(v, "", v.StartOffset); err != nil {
-		return p, err
+		return p, t, err
 	}
 	p, err = policy.Decode(t.out)
 	var rule *policy.Error
 	if errors.As(err, &rule) {
-		return p, newError(b, t.find(rule), rule.Path, rule.Msg)
+		return p, t, newError(b, t.find(rule), rule.Path, rule.Msg)
 	}
-	return p, err
+	return p, t, err
 }
 
 // syntaxError takes the place out of the reader's message. The rest of it may

@@ -103,6 +103,21 @@ func TestDecodeSaysWhere(t *testing.T) {
 	}
 }
 
+func TestPlaces(t *testing.T) {
+	_, at, err := DecodePlaces([]byte("\ufeff" + sample))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, line := range map[string]int{"": 2, "v": 3, "writable_roots[1]": 4, "readable_roots[0]": 6, "mounts[0].path": 9, "limits.pids": 13, "scratch": 16} {
+		if at[path] != line {
+			t.Errorf("%q: line %d, want %d", path, at[path], line)
+		}
+	}
+	if _, at, err := DecodePlaces([]byte("{")); err == nil || at != nil {
+		t.Errorf("%v beside %v", at, err)
+	}
+}
+
 func TestSurrogatePairsAreDecoded(t *testing.T) {
 	p, err := Decode([]byte(strings.Replace(sample, `\u00fc`, `\ud83d\ude00\\ud800\ufffd`, 1)))
 	if err != nil || p.WritableRoots[1] != `/m😀\ud800`+"\ufffd"+`ll` {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -167,4 +168,23 @@ func (t *translator) find(e *policy.Error) int {
 			return at[0].value
 		}
 	}
+}
+
+// lines gives the line of every value; the text is walked once.
+func (t *translator) lines() Places {
+	starts := []int{0} // of each line
+	for i, c := range t.text {
+		if c == '\n' {
+			starts = append(starts, i+1)
+		}
+	}
+	out := Places{}
+	for path, at := range t.places {
+		n, found := slices.BinarySearch(starts, at[0].value)
+		if !found {
+			n--
+		}
+		out[path] = n + 1
+	}
+	return out
 }
