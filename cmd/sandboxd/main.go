@@ -17,6 +17,9 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == "--exec" {
 		os.Exit(stage2.Main())
 	}
+	if len(os.Args) > 1 && os.Args[1] == server.ProbeRole {
+		os.Exit(server.Probe(os.Args[2:]))
+	}
 	os.Exit(role(os.Args[1:]))
 }
 

@@ -36,16 +36,17 @@ type Host struct {
 // trialBound is how long one of the programs below may take.
 const trialBound = 30 * time.Second
 
-// NewHost probes the machine and removes what killed helpers left.
-func NewHost(c Config) (*Host, error) {
-	facts, err := probe.Facts(probe.Options{Bwrap: c.Bwrap})
+// NewHost probes the machine and removes what killed helpers left. The end of ctx
+// cuts the look at Seatbelt short.
+func NewHost(ctx context.Context, c Config) (*Host, error) {
+	facts, err := probe.Facts(ctx, probe.Options{Bwrap: c.Bwrap})
 	if err != nil {
 		return nil, err
 	}
 	h := &Host{Config: c, Facts: facts, path: os.Getenv("PATH")}
-	h.profiles, h.noJail = seatbelt.Classify(trial())
+	h.profiles, h.noJail = seatbelt.Classify(trial(ctx))
 	for _, name := range []string{"DARWIN_USER_TEMP_DIR", "DARWIN_USER_CACHE_DIR"} {
-		if dir := userDir(name); dir != "" {
+		if dir := userDir(ctx, name); dir != "" {
 			h.userDirs = append(h.userDirs, dir)
 		}
 	}
@@ -55,11 +56,11 @@ func NewHost(c Config) (*Host, error) {
 
 // trial applies a profile that denies nothing: inside another sandbox the kernel
 // refuses even that.
-func trial() seatbelt.Attempt {
+func trial(ctx context.Context) seatbelt.Attempt {
 	if _, err := os.Stat(seatbelt.Path); errors.Is(err, os.ErrNotExist) {
 		return seatbelt.Attempt{Missing: true}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), trialBound)
+	ctx, cancel := context.WithTimeout(ctx, trialBound)
 	defer cancel()
 	var said bytes.Buffer
 	cmd := exec.CommandContext(ctx, seatbelt.Path, "-p", seatbelt.Trial, seatbelt.TrialProgram)
@@ -76,8 +77,8 @@ func trial() seatbelt.Attempt {
 }
 
 // userDir asks getconf(1), which needs no cgo. Only a directory of this user counts.
-func userDir(name string) string {
-	ctx, cancel := context.WithTimeout(context.Background(), trialBound)
+func userDir(ctx context.Context, name string) string {
+	ctx, cancel := context.WithTimeout(ctx, trialBound)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/usr/bin/getconf", name)
 	cmd.Env, cmd.Dir, cmd.WaitDelay = []string{}, "/", time.Second

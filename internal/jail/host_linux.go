@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -37,8 +38,9 @@ type Host struct {
 var namespaceKinds = []string{"mnt", "pid", "user", "ipc", "uts", "cgroup", "net"}
 
 // NewHost probes the machine and makes the helper a child subreaper, so that a
-// namespace's init does not stay behind as a zombie of pid 1.
-func NewHost(c Config) (*Host, error) {
+// namespace's init does not stay behind as a zombie of pid 1. The end of ctx cuts the
+// look at bubblewrap short; what that leaves unknown is Unsure.
+func NewHost(ctx context.Context, c Config) (*Host, error) {
 	// bubblewrap inherits what the broker left inheritable: nothing of it may name
 	// the host to the jail's init. Before Linux 5.11 the kernel refuses, and
 	// bubblewrap closes what it does not know by itself.
@@ -50,7 +52,7 @@ func NewHost(c Config) (*Host, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("cannot become a child subreaper: %w", err)
 	}
-	facts, err := probe.Facts(probe.Options{Bwrap: c.Bwrap, AllowNestedUserns: c.AllowNestedUserns})
+	facts, err := probe.Facts(ctx, probe.Options{Bwrap: c.Bwrap, AllowNestedUserns: c.AllowNestedUserns})
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@
 package jail
 
 import (
+	"context"
 	"os"
 	"runtime"
 
@@ -19,7 +20,7 @@ type Host struct {
 const noBackend = "this build has no jail for its system"
 
 // NewHost describes a machine for which there is no jail.
-func NewHost(c Config) (*Host, error) {
+func NewHost(_ context.Context, c Config) (*Host, error) {
 	f := host.Facts{OS: runtime.GOOS, UID: os.Getuid(), GID: os.Getgid(), LandlockReason: noBackend}
 	f.Bwrap = host.Bwrap{State: host.Absent, Reason: noBackend}
 	return &Host{Config: c, Facts: f}, nil

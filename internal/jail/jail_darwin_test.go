@@ -48,7 +48,7 @@ func (k *kept) String() string {
 // place is a host and a workspace outside of the user's own directories.
 func place(t *testing.T) (*Host, string) {
 	t.Helper()
-	h, err := NewHost(Config{})
+	h, err := NewHost(t.Context(), Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

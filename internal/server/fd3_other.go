@@ -4,7 +4,7 @@ package server
 
 import "errors"
 
-func readPolicyFD() ([]byte, error) {
+func readPolicyFD(<-chan struct{}) ([]byte, error) {
 	return nil, errors.New("this system hands no descriptor 3 to a program")
 }
 

@@ -24,8 +24,9 @@ var errLate = fmt.Errorf("its end did not come within %v; close the writing side
 var errNoPolicy = errors.New("nothing is there; open it for the helper, e.g. sh -c 'exec sandboxd 3<policy.msgpack'")
 
 // readPolicyFD reads descriptor 3 to its end and closes it. A descriptor that is
-// close-on-exec was not inherited: it is the Go runtime's own.
-func readPolicyFD() ([]byte, error) {
+// close-on-exec was not inherited: it is the Go runtime's own. It ends with errStopped
+// soon after stop is closed.
+func readPolicyFD(stop <-chan struct{}) ([]byte, error) {
 	flags, err := unix.FcntlInt(policyFD, unix.F_GETFD, 0)
 	if err != nil || flags&unix.FD_CLOEXEC != 0 {
 		return nil, errNoPolicy
@@ -35,7 +36,7 @@ func readPolicyFD() ([]byte, error) {
 	var b []byte
 	buf := make([]byte, 64<<10)
 	for {
-		if err := readable(policyFD, time.Until(end)); err != nil {
+		if err := readable(policyFD, time.Until(end), stop); err != nil {
 			return nil, err
 		}
 		n, err := unix.Read(policyFD, buf)
@@ -53,18 +54,23 @@ func readPolicyFD() ([]byte, error) {
 	}
 }
 
-func readable(fd int, d time.Duration) error {
-	if d <= 0 {
-		return errLate
-	}
+// policySlice is how long a signal may go unnoticed there.
+const policySlice = 100 * time.Millisecond
+
+func readable(fd int, d time.Duration, stop <-chan struct{}) error {
 	for end := time.Now().Add(d); ; {
-		left := max(time.Until(end), 0)
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left/time.Millisecond)+1)
-		switch {
-		case err == unix.EINTR:
-			continue
-		case err == nil && n == 0:
+		select {
+		case <-stop:
+			return errStopped
+		default:
+		}
+		left := time.Until(end)
+		if left <= 0 {
 			return errLate
+		}
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(min(left, policySlice)/time.Millisecond)+1)
+		if err == unix.EINTR || err == nil && n == 0 {
+			continue
 		}
 		return err
 	}

@@ -31,6 +31,9 @@ type loop struct {
 	signals <-chan struct{} // closed: stop in an orderly way
 	hangup  func(stop <-chan struct{}) <-chan struct{}
 
+	frames <-chan incoming
+	early  []incoming // came before the host was looked at
+
 	greeted  bool
 	run      *jail.Run // the running or last execution
 	runID    uint64
@@ -59,10 +62,15 @@ func (l *loop) serve() error {
 	l.freed, l.lost = make(chan *jail.Run, 1), make(chan error, 4)
 	go l.replies.write(l.out, l.lose)
 	l.replies.put(1, protocol.Hello{Proto: protocol.ExecVersion, Peer: l.peer, Features: l.feature})
-	frames := l.read()
+	if l.frames == nil {
+		l.frames = l.read()
+	}
+	if err := l.replay(); err != nil {
+		return l.end(err)
+	}
 	for {
 		select {
-		case in := <-frames:
+		case in := <-l.frames:
 			if err := l.receive(in); err != nil {
 				return l.end(err)
 			}

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -17,6 +19,9 @@ const (
 	exitFailed  = 1
 	exitUsage   = 2
 )
+
+// errStopped is a signal that came before there was anything to end.
+var errStopped = errors.New("stopped by a signal")
 
 // Main is the server role. version is what hello's peer carries.
 func Main(args []string, version string) int {
@@ -37,12 +42,27 @@ func Main(args []string, version string) int {
 }
 
 func serve(o Options, version string) error {
-	base, err := basePolicy()
+	signals := stopSignals()
+	base, err := basePolicy(signals)
+	if errors.Is(err, errStopped) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	signals := stopSignals()
-	host, err := jail.NewHost(jail.Config{
+	l := &loop{
+		in: protocol.NewReader(os.Stdin), out: protocol.NewWriter(os.Stdout), replies: newReplies(),
+		base: base, peer: "sandboxd/" + version, signals: signals, hangup: hangup,
+	}
+	if err := l.prepare(func(ctx context.Context) error { return l.look(ctx, o) }); err != nil {
+		return err
+	}
+	return l.serve()
+}
+
+// look finds out what this host offers.
+func (l *loop) look(ctx context.Context, o Options) error {
+	host, err := jail.NewHost(ctx, jail.Config{
 		Bwrap: o.Bwrap, CgroupBase: o.CgroupBase, Mutable: o.Mutable,
 		AllowNestedUserns: o.AllowNestedUserns, RequireEnforced: o.RequireEnforced, AcceptSkip: o.AcceptSkip, OnMaskLoss: o.OnMaskLoss,
 	})
@@ -54,16 +74,12 @@ func serve(o Options, version string) error {
 			return fmt.Errorf("cannot serve: %s; --allow-unenforced serves all the same", reason)
 		}
 	}
-	l := &loop{
-		in: protocol.NewReader(os.Stdin), out: protocol.NewWriter(os.Stdout), replies: newReplies(),
-		runner: host, base: base, peer: "sandboxd/" + version, feature: host.Features(),
-		signals: signals, hangup: hangup,
-	}
-	return l.serve()
+	l.runner, l.feature = host, host.Features()
+	return nil
 }
 
-func basePolicy() (protocol.Policy, error) {
-	b, err := readPolicyFD()
+func basePolicy(stop <-chan struct{}) (protocol.Policy, error) {
+	b, err := readPolicyFD(stop)
 	if err != nil {
 		return protocol.Policy{}, fmt.Errorf("cannot read the base policy on descriptor 3: %w", err)
 	}

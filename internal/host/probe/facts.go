@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -20,9 +21,10 @@ type Options struct {
 }
 
 // Facts asks this machine for everything but the layout. The only error is an
-// explicit bubblewrap that cannot be used; whatever else is lacking is a fact. On
-// Linux it makes this process a child subreaper, as supervision needs it.
-func Facts(o Options) (host.Facts, error) {
+// explicit bubblewrap that cannot be used; whatever else is lacking is a fact. The end
+// of ctx ends bubblewrap's trial, and leaves it unknown whether it works. On Linux the
+// trial is made by this program under the argument Role, for which Main must answer.
+func Facts(ctx context.Context, o Options) (host.Facts, error) {
 	f := host.Facts{
 		OS:                runtime.GOOS,
 		UID:               os.Getuid(),
@@ -35,7 +37,7 @@ func Facts(o Options) (host.Facts, error) {
 	if o.Deadline == 0 {
 		o.Deadline = Deadline
 	}
-	return f, fill(&f, o)
+	return f, fill(ctx, &f, o)
 }
 
 // imagePath is the physical path of this program, "" where it cannot be told.

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 
@@ -9,7 +10,7 @@ import (
 	"sandboxd/internal/host"
 )
 
-func fill(f *host.Facts, _ Options) error {
+func fill(_ context.Context, f *host.Facts, _ Options) error {
 	f.Bwrap = host.Bwrap{State: host.Absent, Reason: "bubblewrap exists on Linux only"}
 	f.LandlockReason = "Landlock exists on Linux only"
 	if ram, err := unix.SysctlUint64("hw.memsize"); err == nil {

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"context"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -9,7 +10,7 @@ import (
 	"sandboxd/internal/landlock"
 )
 
-func fill(f *host.Facts, o Options) error {
+func fill(ctx context.Context, f *host.Facts, o Options) error {
 	path, err := FindBwrap(o.Bwrap)
 	if err != nil {
 		return err
@@ -24,7 +25,7 @@ func fill(f *host.Facts, o Options) error {
 		f.LandlockABI, f.LandlockReason = 0, err.Error()
 	}
 	f.Seccomp = seccompFilters()
-	f.Bwrap = bubblewrap(path, o)
+	f.Bwrap = bubblewrap(ctx, path, o)
 	return nil
 }
 

@@ -1,9 +1,13 @@
 package probe
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,8 +18,15 @@ import (
 	"sandboxd/internal/testenv"
 )
 
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == Role {
+		os.Exit(Main(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
 func TestFactsOfThisMachine(t *testing.T) {
-	f, err := Facts(Options{})
+	f, err := Facts(t.Context(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,8 +45,7 @@ func TestFactsOfThisMachine(t *testing.T) {
 	noChildren(t)
 }
 
-// noChildren proves that nothing is left, not even a zombie; the process is a
-// subreaper by now, so whatever was orphaned has come here.
+// noChildren proves that nothing is left, not even a zombie.
 func noChildren(t *testing.T) {
 	t.Helper()
 	if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); err != unix.ECHILD {
@@ -68,7 +78,7 @@ func TestTrialOfOtherPrograms(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv("SECRET", "x")
-			f, err := Facts(Options{Bwrap: script(t, c.body)})
+			f, err := Facts(t.Context(), Options{Bwrap: script(t, c.body)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,27 +90,62 @@ func TestTrialOfOtherPrograms(t *testing.T) {
 	}
 }
 
-func TestDeadlineKillsEverything(t *testing.T) {
-	pids := filepath.Join(t.TempDir(), "pids")
-	// A child that outlives its parent and ignores TERM.
-	body := fmt.Sprintf("(trap '' TERM; echo up >%s; while :; do /bin/sleep 0.1; done) & wait", pids)
-	f, err := Facts(Options{Bwrap: script(t, body), Deadline: 500 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
+// hanging is a trial that never ends, with descendants that leave its session. Each
+// writes its pid into dir.
+func hanging(dir string) string {
+	return fmt.Sprintf(`cd %s
+for i in 1 2 3; do (setsid sh -c 'trap "" TERM HUP; echo $$ >pid.$0; while :; do /bin/sleep 0.1; done' $i &); done
+while [ ! -s pid.1 ] || [ ! -s pid.2 ] || [ ! -s pid.3 ]; do /bin/sleep 0.01; done
+echo $$ >tmp; mv tmp pid.0; while :; do /bin/sleep 0.1; done`, dir)
+}
+
+// ended wants every process of a hanging trial to have been there and to be gone.
+func ended(t *testing.T, dir string) {
+	t.Helper()
+	names, err := filepath.Glob(dir + "/pid.*")
+	if err != nil || len(names) != 4 {
+		t.Errorf("%v %v: not all of them ran", names, err)
 	}
-	if f.Bwrap.State != host.Unsure || !strings.Contains(f.Bwrap.Reason, "in time") {
-		t.Errorf("%+v", f.Bwrap)
-	}
-	if _, err := os.Stat(pids); err != nil {
-		t.Fatalf("the child never ran: %v", err)
-	}
-	// The child's own short-lived sleep may fall here too; it ends by itself.
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if _, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); err == unix.ECHILD {
-			return
+	for _, name := range names {
+		b, _ := os.ReadFile(name)
+		pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if unix.Kill(pid, 0) != unix.ESRCH {
+			t.Errorf("%d lives on", pid)
 		}
 	}
-	t.Error("a child is left")
+}
+
+// A deadline and a caller that stops leave nothing of what was tried, wherever it
+// went.
+func TestEndOfTheTrialKillsEverything(t *testing.T) {
+	for name, reason := range map[string]string{"deadline": "in time", "stop": "stopped"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			o := Options{Bwrap: script(t, hanging(dir)), Deadline: time.Hour}
+			if name == "deadline" {
+				o.Deadline = 5 * time.Second
+			} else {
+				go func() {
+					testenv.NewMarker(dir, "pid.0").Wait(t)
+					cancel()
+				}()
+			}
+			f, err := Facts(ctx, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.Bwrap.State != host.Unsure || !strings.Contains(f.Bwrap.Reason, reason) {
+				t.Errorf("%+v", f.Bwrap)
+			}
+			ended(t, dir)
+			noChildren(t)
+		})
+	}
 }
 
 func TestDeadlineOfRealBubblewrap(t *testing.T) {
@@ -108,9 +153,25 @@ func TestDeadlineOfRealBubblewrap(t *testing.T) {
 	if err != nil || path == "" {
 		testenv.Skip(t, "bubblewrap", "not installed")
 	}
-	unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestRunRealBubblewrap$", "-test.v")
+	cmd.Env = append(os.Environ(), "PROBE_TEST_BWRAP="+path)
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestRunRealBubblewrap is a process of its own for that: run is for one.
+func TestRunRealBubblewrap(t *testing.T) {
+	path := os.Getenv("PROBE_TEST_BWRAP")
+	if path == "" {
+		return
+	}
+	runtime.LockOSThread()
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
 	args := []string{"--unshare-user", "--unshare-pid", "--die-with-parent", "--ro-bind", "/usr", "/usr", "--ro-bind-try", "/lib64", "/lib64", "--ro-bind-try", "/lib", "/lib", "--", "/usr/bin/sleep", "1000"}
-	out := run(path, args, nil, time.Now().Add(300*time.Millisecond))
+	out := run(ctx, path, args, nil)
 	if !out.TimedOut {
 		t.Fatalf("it ended by itself: %+v", out)
 	}

@@ -1,12 +1,12 @@
 package probe
 
 import (
-	"encoding/json"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,15 +18,20 @@ import (
 // maxSaid bounds what is read of a program's output.
 const maxSaid = 1 << 16
 
+// sweepBound is how long what a trial left may take to die.
+const sweepBound = 3 * time.Second
+
 type outcome struct {
 	Attempt
 	stdout string
 }
 
-// run starts bubblewrap with an empty environment, waits until end at most, and
+// run starts bubblewrap with an empty environment, waits for it until ctx ends, and
 // leaves no process of it behind. Image, where given, becomes descriptor 3; a memfd
-// for --info-fd is descriptor 4.
-func run(path string, args []string, image *os.File, end time.Time) outcome {
+// for --info-fd is descriptor 4. It is for a process that has no other children,
+// is a subreaper, and calls from the thread that lives longest: --die-with-parent
+// follows the thread.
+func run(ctx context.Context, path string, args []string, image *os.File) outcome {
 	var files [3]*os.File // memfds: nothing to pump, and no hung writer to wait for
 	for i, name := range []string{"stdout", "stderr", "info"} {
 		fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
@@ -36,80 +41,58 @@ func run(path string, args []string, image *os.File, end time.Time) outcome {
 		files[i] = os.NewFile(uintptr(fd), name)
 		defer files[i].Close()
 	}
-	cmd := exec.Cmd{Path: path, Args: append([]string{"bwrap"}, args...), Env: []string{}, Stdout: files[0], Stderr: files[1]}
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Args[0], cmd.Env, cmd.Stdout, cmd.Stderr = "bwrap", []string{}, files[0], files[1]
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if image != nil {
 		cmd.ExtraFiles = []*os.File{image, files[2]}
 	}
-	// --die-with-parent follows the thread that started it.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
-		return outcome{Attempt: Attempt{StartErr: err.Error()}}
+		return outcome{Attempt: Attempt{StartErr: err.Error(), TimedOut: errors.Is(err, context.DeadlineExceeded)}}
 	}
-	timedOut, orphans := wait(&cmd, end)
-	if pid := initPID(read(files[2])); pid > 0 {
-		orphans = append(orphans, pid)
-	}
-	reap(orphans, time.Now().Add(2*time.Second))
+	_ = cmd.Wait() // how it ended is in ProcessState
 	out := outcome{stdout: read(files[0])}
-	out.Stderr, out.TimedOut = read(files[1]), timedOut
-	out.Exit = exitCode(cmd.ProcessState)
+	out.Stderr, out.Exit = read(files[1]), exitCode(cmd.ProcessState)
+	out.TimedOut = ctx.Err() != nil && out.Exit == 128+int(unix.SIGKILL)
+	if !sweep(time.Now().Add(sweepBound)) {
+		out.TimedOut = true
+	}
 	return out
 }
 
-// wait reaps the supervisor. At the deadline everything is killed; the children
-// that fall to this process are returned.
-func wait(cmd *exec.Cmd, end time.Time) (timedOut bool, orphans []int) {
-	done := make(chan struct{})
-	killed := make(chan []int, 1)
-	timer := time.NewTimer(time.Until(end))
-	defer timer.Stop()
-	go func() {
-		defer close(killed)
-		select {
-		case <-done:
-		case <-timer.C:
-			killed <- kill(cmd.Process)
-		}
-	}()
-	_ = cmd.Wait() // how it ended is in ProcessState
-	close(done)
-	orphans, timedOut = <-killed
-	return timedOut, orphans
-}
-
-// kill ends a supervisor and its children. The supervisor is stopped first, so that
-// it makes no more of them, and its children go before it: one that waits for its
-// supervisor would otherwise wait for ever.
-func kill(p *os.Process) []int {
-	if p.Signal(unix.SIGSTOP) != nil {
-		return nil // it has ended
-	}
-	pids := children(p.Pid)
-	for _, pid := range pids {
-		fd, err := unix.PidfdOpen(pid, 0)
-		if err != nil {
+// sweep kills and reaps what descends from this process until nothing is left, or
+// the end has come. Whoever is orphaned falls to this process, a subreaper, and is
+// met in the next round. Unreaped children keep their numbers: none is hit wrongly.
+func sweep(end time.Time) bool {
+	for {
+		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
+		switch {
+		case err == unix.ECHILD:
+			return true
+		case err == unix.EINTR, err == nil && pid > 0:
 			continue
 		}
-		if parentOf(pid) == p.Pid { // else the number was taken by another process
-			_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+		for _, child := range children() {
+			_ = unix.Kill(child, unix.SIGKILL)
 		}
-		unix.Close(fd)
+		if time.Now().After(end) {
+			return false
+		}
+		time.Sleep(time.Millisecond)
 	}
-	_ = p.Kill()
-	return pids
 }
 
-func children(pid int) []int {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+// children lists this process's own, by the parent that every process names: it
+// needs no file that a kernel may be built without.
+func children() []int {
+	dirs, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
 	}
 	var out []int
-	for _, field := range strings.Fields(string(data)) {
-		if n, err := strconv.Atoi(field); err == nil {
-			out = append(out, n)
+	for _, d := range dirs {
+		if pid, err := strconv.Atoi(d.Name()); err == nil && parentOf(pid) == os.Getpid() {
+			out = append(out, pid)
 		}
 	}
 	return out
@@ -130,33 +113,6 @@ func parentOf(pid int) int {
 		return -1
 	}
 	return n
-}
-
-// reap collects the exit status of processes that fell to this one, until end.
-func reap(pids []int, end time.Time) {
-	for _, pid := range pids {
-		for {
-			got, err := unix.Wait4(pid, nil, unix.WNOHANG, nil)
-			if err == unix.EINTR {
-				continue
-			}
-			if err != nil || got == pid || !time.Now().Before(end) {
-				break // reaped, or never this process's child
-			}
-			time.Sleep(time.Millisecond)
-		}
-	}
-}
-
-// initPID reads what --info-fd wrote.
-func initPID(info string) int {
-	var v struct {
-		ChildPID int `json:"child-pid"`
-	}
-	if json.Unmarshal([]byte(info), &v) != nil {
-		return 0
-	}
-	return v.ChildPID
 }
 
 func read(f *os.File) string {

@@ -78,7 +78,7 @@ func inside(t *testing.T, name string) {
 	if err := s.make(); err != nil {
 		testenv.Skip(t, "userns", "cannot set this up: "+err.Error())
 	}
-	f, err := Facts(Options{})
+	f, err := Facts(t.Context(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
