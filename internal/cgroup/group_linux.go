@@ -21,7 +21,7 @@ type Group struct {
 	parent    dir // its own descriptor of the base
 	name      string
 	dir       dir
-	pids      uint64 // the ceiling that was asked for, 0: none
+	limits    protocol.Limits // the ceilings that were asked for
 	allowance atomic.Uint64
 }
 
@@ -52,9 +52,10 @@ func (b *Base) Create(id uint64, l protocol.Limits) (*Group, error) {
 // previous execution that is still being removed. Then another number stands in.
 func (b *Base) make(id uint64) (*Group, error) {
 	var err error
-	for range createTries {
+	for try := range createTries {
 		n := name(id, b.pid)
-		if err = unix.Mkdirat(b.dir.fd(), n, 0o755); errors.Is(err, unix.EEXIST) {
+		// 0700: whoever can open it can hold its lock.
+		if err = unix.Mkdirat(b.dir.fd(), n, 0o700); errors.Is(err, unix.EEXIST) {
 			if !b.sweep(n, time.Now()) {
 				id = rand.Uint64()
 			}
@@ -67,11 +68,16 @@ func (b *Base) make(id uint64) (*Group, error) {
 		if g, err = b.hold(n); err == nil {
 			return g, nil
 		}
+		id = rand.Uint64()
+		time.Sleep(time.Duration(try) * time.Millisecond) // a sweep is over by then
 	}
 	return nil, fmt.Errorf("cannot make a cgroup in %s: %w", b.dir.path, err)
 }
 
-var errSwept = errors.New("another helper's sweep removed it")
+var (
+	errSwept = errors.New("another helper's sweep removed it")
+	errHeld  = errors.New("another process locked it before this one could")
+)
 
 // hold opens and locks the cgroup n that was just made. Between mkdir and the lock
 // another helper may take it for a leftover and remove it, which shows afterwards.
@@ -95,15 +101,21 @@ func (b *Base) hold(n string) (*Group, error) {
 	return &Group{parent: dir{base, b.dir.path}, name: n, dir: d}, nil
 }
 
+// lockFresh does not wait for the lock: a sweep that has it removes the cgroup, and
+// another process of this user could keep it for as long as it likes.
 func lockFresh(parent dir, n string, d dir) error {
-	if _, err := retry(func() (int, error) { return 0, unix.Flock(d.fd(), unix.LOCK_SH) }); err != nil {
+	_, err := retry(func() (int, error) { return 0, unix.Flock(d.fd(), unix.LOCK_SH|unix.LOCK_NB) })
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return errHeld
+	}
+	if err != nil {
 		return fmt.Errorf("cannot lock it: %w", err)
 	}
 	var held, named unix.Stat_t
 	if err := unix.Fstat(d.fd(), &held); err != nil {
 		return err
 	}
-	err := unix.Fstatat(parent.fd(), n, &named, unix.AT_SYMLINK_NOFOLLOW)
+	err = unix.Fstatat(parent.fd(), n, &named, unix.AT_SYMLINK_NOFOLLOW)
 	if err != nil || held.Ino != named.Ino || held.Dev != named.Dev {
 		return errSwept
 	}
@@ -111,7 +123,7 @@ func lockFresh(parent dir, n string, d dir) error {
 }
 
 func (g *Group) set(l protocol.Limits) error {
-	g.pids = l.Pids
+	g.limits = l
 	allowance := StartAllowance(l)
 	for _, w := range Writes(l, allowance) {
 		if err := g.dir.write(w.Name, w.Data); err != nil && !(w.Optional && errors.Is(err, unix.ENOENT)) {
@@ -132,46 +144,6 @@ func (g *Group) FD() int { return g.dir.fd() }
 // Allowance is by how many tasks pids.max exceeds the policy's pids at this moment:
 // the scaffolding's share. 0 where no ceiling was asked for.
 func (g *Group) Allowance() uint64 { return g.allowance.Load() }
-
-// Lower takes away what only stage 2 needed and leaves bubblewrap's share: call it
-// when the command has been executed (fd 4 has ended). A ceiling below the present
-// number of tasks kills nothing; it stops forks.
-func (g *Group) Lower() error { return g.LowerTo(Scaffold) }
-
-// LowerTo is Lower for a start without bubblewrap, beside which nothing stays.
-func (g *Group) LowerTo(scaffold uint64) error {
-	if g.pids == 0 || g.allowance.Load() <= scaffold {
-		return nil
-	}
-	for _, w := range Writes(protocol.Limits{Pids: g.pids}, scaffold) {
-		if err := g.dir.write(w.Name, w.Data); err != nil {
-			return fmt.Errorf("cannot lower %s: %w", w.Name, err)
-		}
-	}
-	g.allowance.Store(scaffold)
-	return nil
-}
-
-// Events reads how many processes were killed for lack of memory (oom_kill of
-// memory.events) and how many forks were denied (max of pids.events). A ceiling that
-// was not set counts nothing. Read it before Remove.
-func (g *Group) Events() (oomKill, pidsDenied uint64, err error) {
-	oomKill, err1 := g.count("memory.events", "oom_kill")
-	pidsDenied, err2 := g.count("pids.events", "max")
-	return oomKill, pidsDenied, errors.Join(err1, err2)
-}
-
-func (g *Group) count(file, key string) (uint64, error) {
-	text, err := g.dir.read(file)
-	if errors.Is(err, unix.ENOENT) { // the controller is not on: nothing was asked of it
-		return 0, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("cannot read what the ceilings did: %w", err)
-	}
-	n, _ := counter(text, key)
-	return n, nil
-}
 
 // Remove waits for at most timeout until nothing lives in the cgroup, and removes it
 // and what the execution made below it. It does not kill. On an error the cgroup

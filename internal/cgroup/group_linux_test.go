@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"sandboxd/protocol"
 )
 
 // The child prints /proc/self/cgroup as the first thing it does: it was born there.
@@ -110,6 +111,33 @@ func TestRemoveLeavesTheLivingAlone(t *testing.T) {
 	b.Sweep()
 	if exists(g.Path()) {
 		t.Error("the sweep left the cgroup there once it was empty")
+	}
+}
+
+// A counter that was asked for and cannot be read is no zero.
+func TestUnreadableEventsAreAnError(t *testing.T) {
+	for name, c := range map[string]struct {
+		limits protocol.Limits
+		text   string
+		want   string
+	}{
+		"no file":     {protocolLimits(0, 4), "", "pids.events"},
+		"no such key": {protocolLimits(64<<20, 0), "low 0\nhigh 0\n", "names no oom_kill"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tmp := t.TempDir()
+			if c.text != "" {
+				must(t, os.WriteFile(tmp+"/memory.events", []byte(c.text), 0o644))
+			}
+			f, err := openDir(unix.AT_FDCWD, tmp, unix.O_PATH)
+			must(t, err)
+			defer f.Close()
+			g := &Group{dir: dir{f, tmp}, limits: c.limits}
+			oom, denied, err := g.Events()
+			if oom != 0 || denied != 0 || err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %d, %d, %v", oom, denied, err)
+			}
+		})
 	}
 }
 

@@ -1,13 +1,16 @@
 package cgroup
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
+	"sandboxd/internal/testenv"
 	"sandboxd/protocol"
 )
 
@@ -90,6 +93,90 @@ func TestTakenNames(t *testing.T) {
 	}
 	must(t, g.Remove(0))
 	must(t, h.Remove(0))
+}
+
+// Whoever has a fresh cgroup's lock first, nobody waits for it: it is given up.
+func TestHeldFreshCgroupIsGivenUp(t *testing.T) {
+	b := bareBase(t)
+	n := name(1, os.Getpid())
+	must(t, os.Mkdir(filepath.Join(b.Path(), n), 0o700))
+	other, err := b.dir.child(n)
+	must(t, err)
+	defer other.f.Close()
+	must(t, unix.Flock(other.fd(), unix.LOCK_EX))
+	done := make(chan error, 1)
+	go func() {
+		_, err := b.hold(n)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if !errors.Is(err, errHeld) {
+			t.Fatalf("got %v", err)
+		}
+	case <-time.After(testenv.Patience):
+		must(t, unix.Flock(other.fd(), unix.LOCK_UN))
+		t.Fatal("it waits")
+	}
+	if exists(filepath.Join(b.Path(), n)) {
+		t.Error("it was left")
+	}
+}
+
+// Another process of this user that locks every fresh cgroup and keeps it can make
+// ceilings fail, with an error; it makes no start wait.
+func TestLocksOfAnotherProcess(t *testing.T) {
+	b := bareBase(t)
+	stop, tried := make(chan struct{}), make(chan int)
+	go func() {
+		held := 0
+		defer func() { tried <- held }()
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			names, _ := b.dir.children()
+			for _, n := range names {
+				if d, err := b.dir.child(n); err == nil {
+					if unix.Flock(d.fd(), unix.LOCK_EX|unix.LOCK_NB) == nil {
+						held++
+					}
+					defer d.f.Close()
+				}
+			}
+		}
+	}()
+	made, refused := 0, 0
+	for id := range uint64(100) {
+		g, err := b.Create(id, none)
+		switch {
+		case err == nil:
+			made++
+			must(t, g.Remove(0))
+		case errors.Is(err, errHeld) || errors.Is(err, errSwept):
+			refused++
+		default:
+			t.Error(err)
+		}
+	}
+	close(stop)
+	t.Logf("%d made, %d refused, %d locked by the other", made, refused, <-tried)
+	if made+refused != 100 {
+		t.Error("an error of another kind")
+	}
+}
+
+// The lock is for whoever may open the cgroup: its own user.
+func TestChildrenAreClosedToOthers(t *testing.T) {
+	b := bareBase(t)
+	g := create(t, b, 1, none)
+	info, err := os.Stat(g.Path())
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	must(t, g.Remove(0))
 }
 
 // Between mkdir and the lock another helper's sweep can take the fresh cgroup for a

@@ -3,6 +3,7 @@ package jail
 import (
 	"errors"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -69,7 +70,9 @@ func (j *job) outside(err error) bool {
 	return true
 }
 
-// lowered takes stage 2's share off pids.max once the command's image runs.
+// lowered takes stage 2's share off pids.max once the command's image runs. A command
+// that was quicker and used that share is over its ceiling, and killed: it would keep
+// what it has.
 func (j *job) lowered() {
 	if j.group == nil {
 		return
@@ -78,18 +81,29 @@ func (j *job) lowered() {
 	if j.bwrap == nil {
 		scaffold = 0
 	}
-	if err := j.group.LowerTo(scaffold); err != nil {
-		j.notLowered = err.Error()
+	err := j.group.LowerTo(scaffold)
+	var over *cgroup.ExceededError
+	switch {
+	case errors.As(err, &over):
+		j.unheld = append(j.unheld, err.Error()+"; killed")
+		j.killGroup()
+	case err != nil:
+		j.unheld = append(j.unheld, err.Error())
 	}
 }
 
-// held is what the ceilings did, read before the cgroup is removed.
+// held is what the ceilings did, read before the cgroup is removed. It is asked for
+// twice where --require-enforced demands a forecast.
 func (j *job) held() report.Cgroup {
 	if j.group == nil {
 		return report.Cgroup{Reason: j.noGroup}
 	}
 	c := report.Cgroup{Applied: true, Allowance: j.group.Allowance()}
-	c.OOMKill, c.PidsDenied, _ = j.group.Events()
+	var err error
+	c.OOMKill, c.PidsDenied, err = j.group.Events()
+	if err != nil && !slices.Contains(j.unheld, err.Error()) {
+		j.unheld = append(j.unheld, err.Error())
+	}
 	return c
 }
 

@@ -31,9 +31,9 @@ type job struct {
 	bwrap   *bwrap.Command // nil: degraded
 	spec    spec.Spec
 
-	group      *cgroup.Group // nil: no ceilings, or noGroup says why not
-	noGroup    string
-	notLowered string // why the scaffolding's share of pids.max stayed
+	group   *cgroup.Group // nil: no ceilings, or noGroup says why not
+	noGroup string
+	unheld  []string // what is not as the ceilings that were set promise
 }
 
 // prepare turns a request into everything that spawning needs, or refuses.
@@ -218,8 +218,8 @@ func (j *job) outcome(e ended) report.Outcome {
 		NestedUserns: j.host.AllowNestedUserns, Checks: j.spec.Checks, Report: e.report, Audit: j.audit, Extra: e.found,
 		Cgroup: j.held(),
 	}
-	if j.notLowered != "" {
-		o.Extra = append(o.Extra, plan.Skip{Tag: protocol.TagCgroupV2, Reason: j.notLowered})
+	for _, reason := range j.unheld {
+		o.Extra = append(o.Extra, plan.Skip{Tag: protocol.TagCgroupV2, Reason: reason})
 	}
 	if j.bwrap != nil {
 		o.Extra = append(o.Extra, j.bwrap.Skips...)
