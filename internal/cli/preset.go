@@ -34,20 +34,26 @@ type preset struct {
 	policy protocol.Policy
 	env    map[string]string // what the preset sets for the command
 	notes  []string
+	// changes says what the command did that no mount could keep it from.
+	changes func() []string
 }
 
 // build makes the policy of the preset and the flags. The error is a workspace that
 // cannot be guarded.
 func build(o options, workspace, cwd string, environ []string) (preset, error) {
 	mounts := slices.Clone(o.mounts)
-	open := absolutes(cwd, o.rw)
+	write := absolutes(cwd, o.rw)
+	open, mounted := slices.Clone(write), []string(nil)
 	for i := range mounts {
 		mounts[i].Path = absolute(cwd, mounts[i].Path)
-		open = append(open, mounts[i].Path)
+		mounted = append(mounted, mounts[i].Path)
+		if mounts[i].Access == protocol.ReadWrite {
+			write = append(write, mounts[i].Path)
+		}
 	}
 	in := fence.Input{
 		Workspace: workspace, Guard: !o.noGuard, Offline: o.net != protocol.NetFull,
-		Open: open, Hidden: absolutes(cwd, o.protect), Scratch: o.scratch,
+		Open: append(open, mounted...), Write: write, Mounted: mounted, Hidden: absolutes(cwd, o.protect), Scratch: o.scratch,
 		Env: func(name string) (string, bool) { return lookupEnv(environ, name) },
 	}
 	if in.Scratch != "" && in.Scratch != protocol.ScratchTmpfs {
@@ -71,7 +77,7 @@ func build(o options, workspace, cwd string, environ []string) (preset, error) {
 	}
 	p.Limits = o.limits
 	p.EnvAllow = envAllow(o)
-	return preset{p, r.Env, r.Notes}, nil
+	return preset{p, r.Env, r.Notes, r.Changes}, nil
 }
 
 func envAllow(o options) []string {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"sandboxd/internal/fence"
 	"sandboxd/protocol"
 	"sandboxd/protocol/broker"
 )
@@ -73,7 +72,6 @@ func (r runner) run() int {
 	if err := r.checkHost(ctx, h); err != nil {
 		return complain(r.s, exitFailed, err)
 	}
-	before := fence.Look(r.workspace)
 	e, err := h.Start(ctx, broker.Command{
 		Argv: r.o.argv, Cwd: r.cwd,
 		Env:   environment(r.o, r.s.Environ, r.preset, <-identity),
@@ -86,7 +84,7 @@ func (r runner) run() int {
 	defer stop()
 	res, err := e.Wait()
 	code := r.conclude(res, err)
-	r.unguarded(before)
+	r.unguarded()
 	// The command's end is the answer; a helper that then fails to clean up says so.
 	if err := h.Shutdown(ctx); err != nil {
 		complain(r.s, 0, err)
@@ -96,11 +94,8 @@ func (r runner) run() int {
 
 // unguarded says what a command did that no mount can keep it from, and that the
 // host's git would act on.
-func (r runner) unguarded(before fence.State) {
-	if r.o.noGuard {
-		return
-	}
-	for _, what := range fence.Changes(r.workspace, before, fence.Look(r.workspace)) {
+func (r runner) unguarded() {
+	for _, what := range r.preset.changes() {
 		complain(r.s, 0, fmt.Errorf("NOT enforced  guard: %s", what))
 	}
 }

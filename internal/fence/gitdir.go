@@ -2,14 +2,12 @@ package fence
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
-)
 
-// maxPointer bounds the files in which git keeps one path, in bytes.
-const maxPointer = 8192
+	"sandboxd/internal/fence/repos"
+)
 
 // repository is what is known of the workspace's repository.
 type repository struct {
@@ -30,6 +28,9 @@ func (b *builder) findRepository(writable []string) error {
 	at := filepath.Join(top, ".git")
 	info, err := os.Lstat(at)
 	if err != nil {
+		if found, _ := repos.Find(top, 1); len(found) > 0 {
+			b.repo.common = top // the workspace is a bare repository
+		}
 		return nil
 	}
 	b.repo.dotGit = at
@@ -37,7 +38,7 @@ func (b *builder) findRepository(writable []string) error {
 	case info.IsDir():
 		b.repo.common = at
 		// A main worktree has none: what is in it, the guard would only keep.
-		if text, err := readPointer(filepath.Join(at, "commondir")); err == nil && text != "." {
+		if text, err := repos.ReadPointer(filepath.Join(at, "commondir")); err == nil && text != "." {
 			b.out.Notes = append(b.out.Notes, fmt.Sprintf("%q exists and leads git to the configuration and hooks of another directory; remove it if you did not make it", filepath.Join(at, "commondir")))
 		}
 	case info.Mode()&os.ModeSymlink != 0:
@@ -55,7 +56,7 @@ func (b *builder) findRepository(writable []string) error {
 // names counts only if that names this worktree back.
 func (b *builder) pointed(writable []string) (why string) {
 	r := &b.repo
-	text, err := readPointer(r.dotGit)
+	text, err := repos.ReadPointer(r.dotGit)
 	if err != nil {
 		return err.Error()
 	}
@@ -63,15 +64,15 @@ func (b *builder) pointed(writable []string) (why string) {
 	if !ok {
 		return "its .git file names none"
 	}
-	dir, why := b.trusted(joined(r.top, target), writable)
+	dir, why := b.trusted(repos.Joined(r.top, target), writable)
 	if why != "" {
 		return why
 	}
-	back, err := readPointer(filepath.Join(dir, "gitdir"))
+	back, err := repos.ReadPointer(filepath.Join(dir, "gitdir"))
 	if err != nil {
 		return b.submodule(dir)
 	}
-	return b.worktree(dir, joined(dir, back), writable)
+	return b.worktree(dir, repos.Joined(dir, back), writable)
 }
 
 // worktree verifies a linked worktree: its directory names this worktree's .git, and
@@ -81,11 +82,11 @@ func (b *builder) worktree(dir, back string, writable []string) string {
 	if filepath.Base(back) != ".git" || !samePlace(filepath.Dir(back), r.top) {
 		return fmt.Sprintf("%q is the git directory of another worktree", dir)
 	}
-	text, err := readPointer(filepath.Join(dir, "commondir"))
+	text, err := repos.ReadPointer(filepath.Join(dir, "commondir"))
 	if err != nil {
 		return err.Error()
 	}
-	common, why := b.trusted(joined(dir, text), writable)
+	common, why := b.trusted(repos.Joined(dir, text), writable)
 	if why != "" {
 		return why
 	}
@@ -99,8 +100,8 @@ func (b *builder) worktree(dir, back string, writable []string) string {
 
 // submodule verifies a submodule: its git directory's core.worktree is this one.
 func (b *builder) submodule(dir string) string {
-	back := gitConfig(filepath.Join(dir, "config"))["core.worktree"]
-	if len(back) == 0 || !samePlace(joined(dir, back[len(back)-1]), b.repo.top) {
+	back := last(gitConfig(filepath.Join(dir, "config")), "core.worktree")
+	if back == "" || !samePlace(repos.Joined(dir, back), b.repo.top) {
 		return fmt.Sprintf("%q names no worktree, or another one", dir)
 	}
 	b.repo.common = dir
@@ -130,43 +131,6 @@ func (b *builder) trusted(path string, writable []string) (physical, why string)
 		why = fmt.Sprintf("%q: %s", path, why)
 	}
 	return physical, why
-}
-
-// readPointer reads a file that holds one path.
-func readPointer(path string) (string, error) {
-	text, err := readSmall(path, maxPointer)
-	if err != nil {
-		return "", err
-	}
-	return strings.TrimRight(text, "\r\n"), nil
-}
-
-// readSmall reads a regular file that is no link, up to a size in bytes.
-func readSmall(path string, most int64) (string, error) {
-	f, err := os.OpenFile(path, readFlags, 0)
-	if err != nil {
-		return "", fmt.Errorf("cannot read %q: %w", path, err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return "", fmt.Errorf("cannot read %q: %w", path, err)
-	}
-	if !info.Mode().IsRegular() || info.Size() > most {
-		return "", fmt.Errorf("cannot read %q: it is no small regular file", path)
-	}
-	b, err := io.ReadAll(io.LimitReader(f, most))
-	if err != nil {
-		return "", fmt.Errorf("cannot read %q: %w", path, err)
-	}
-	return string(b), nil
-}
-
-func joined(dir, path string) string {
-	if filepath.IsAbs(path) {
-		return filepath.Clean(path)
-	}
-	return filepath.Join(dir, path)
 }
 
 func realPath(path string) (string, error) { return filepath.EvalSymlinks(path) }

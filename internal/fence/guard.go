@@ -25,96 +25,60 @@ func (b *builder) guard() error {
 	if b.repo.link {
 		return unguardable(b.repo.dotGit)
 	}
-	var err error
-	add := func(path, why string) {
-		if err == nil {
-			err = b.add(path, why)
+	if err := b.guardRepositories(); err != nil {
+		return err
+	}
+	return b.firstOf(func(add adder) {
+		if entries, _ := os.ReadDir(b.repo.top); len(entries) > 0 {
+			addAll(add, b.repo.top, WorkspaceGuarded)
 		}
-	}
-	b.guardGit(add)
-	if entries, _ := os.ReadDir(b.repo.top); len(entries) > 0 {
-		addAll(add, b.repo.top, WorkspaceGuarded)
-	}
-	if b.reach.home != "" && b.reach.home == b.repo.top {
-		addAll(add, b.repo.top, HomeGuarded)
-	}
-	for _, g := range b.caches {
-		for _, name := range g.Execute {
-			if slices.Contains(b.out.Policy.WritableRoots, g.Path) {
-				add(filepath.Join(g.Path, name), "is read as configuration by "+g.Tool)
+		if b.reach.home != "" && b.grantedAbove(b.reach.home) {
+			addAll(add, b.reach.home, HomeGuarded)
+		}
+		for _, g := range b.caches {
+			for _, path := range b.executed(g) {
+				add(path, "is run, or read as configuration, by "+g.Tool)
 			}
 		}
-	}
+	})
+}
+
+// adder guards one path.
+type adder func(path, why string)
+
+// firstOf runs a function that guards paths, all of them, and gives the first error.
+func (b *builder) firstOf(all func(add adder)) (err error) {
+	all(func(path, why string) {
+		if e := b.add(path, why); err == nil {
+			err = e
+		}
+	})
 	return err
 }
 
-func addAll(add func(path, why string), dir string, list []Guarded) {
+// executed lists what of a cache a tool runs: places that are there, and a name
+// without a pattern where its directory is, for a placeholder covers the first
+// missing component and all that the tool wants to put there.
+func (b *builder) executed(g Grant) (paths []string) {
+	if !slices.Contains(b.out.Policy.WritableRoots, g.Path) {
+		return nil
+	}
+	for _, name := range g.Execute {
+		at := filepath.Join(g.Path, name)
+		if strings.ContainsRune(name, '*') {
+			found, _ := filepath.Glob(at)
+			paths = append(paths, found...)
+		} else if isDir(filepath.Dir(at)) {
+			paths = append(paths, at)
+		}
+	}
+	return paths
+}
+
+func addAll(add adder, dir string, list []Guarded) {
 	for _, g := range list {
 		add(filepath.Join(dir, g.Name), g.Why)
 	}
-}
-
-// guardGit guards the repository that the workspace has; where there is none, the
-// command may make one.
-func (b *builder) guardGit(add func(path, why string)) {
-	r := b.repo
-	if r.file {
-		add(r.dotGit, "leads git to another directory")
-	}
-	if r.common == "" {
-		return
-	}
-	b.guardCommon(r.common, r.top, add)
-	for _, dir := range modules(filepath.Join(r.common, "modules"), 0) {
-		top := dir // of the submodule, where its configuration names it
-		if back := gitConfig(filepath.Join(dir, "config"))["core.worktree"]; len(back) > 0 {
-			top = joined(dir, back[len(back)-1])
-			if file := filepath.Join(top, ".git"); within(file, r.top) && exists(file) {
-				add(file, "leads git to another directory")
-			}
-		}
-		b.guardCommon(dir, top, add)
-	}
-}
-
-// guardCommon guards one common directory with its linked worktrees.
-func (b *builder) guardCommon(dir, top string, add func(path, why string)) {
-	addAll(add, dir, GitGuarded)
-	trees, _ := os.ReadDir(filepath.Join(dir, "worktrees"))
-	for _, t := range trees {
-		if t.IsDir() {
-			addAll(add, filepath.Join(dir, "worktrees", t.Name()), WorktreeGuarded)
-		}
-	}
-	for _, path := range configured(filepath.Join(dir, "config"), top, b.reach.home) {
-		if b.grantedAbove(path) {
-			add(path, "is named by the repository's configuration")
-		}
-	}
-}
-
-// maxModules bounds the depth of a submodule's name.
-const maxModules = 8
-
-// modules finds the git directories of submodules, those of submodules within them
-// included; a name may have slashes.
-func modules(dir string, depth int) (found []string) {
-	entries, err := os.ReadDir(dir)
-	if err != nil || depth > maxModules {
-		return nil
-	}
-	for _, e := range entries {
-		at := filepath.Join(dir, e.Name())
-		switch {
-		case !e.IsDir():
-		case exists(filepath.Join(at, "HEAD")):
-			found = append(found, at)
-			found = append(found, modules(filepath.Join(at, "modules"), depth+1)...)
-		default:
-			found = append(found, modules(at, depth+1)...)
-		}
-	}
-	return found
 }
 
 // add guards one path, unless the user opened or hid it by name.
@@ -144,6 +108,9 @@ func (b *builder) add(path, why string) error {
 			break
 		}
 	}
+	if missing && b.mounted(path) {
+		return fmt.Errorf("cannot keep %q from being made: it lies in a mount; grant its directory with --rw", path)
+	}
 	b.out.Guards = append(b.out.Guards, Guard{path, why, missing})
 	p := &b.out.Policy
 	if missing {
@@ -152,6 +119,12 @@ func (b *builder) add(path, why string) error {
 		p.Mounts = append(p.Mounts, protocol.Mount{Path: path, Access: protocol.ReadOnly, Required: true})
 	}
 	return nil
+}
+
+// mounted says whether a path lies in an explicit mount, which comes after all that a
+// policy grants or protects.
+func (b *builder) mounted(path string) bool {
+	return slices.ContainsFunc(b.in.Mounted, func(m string) bool { return within(path, m) })
 }
 
 // unguardable refuses a link: a command that can write its directory replaces it,
@@ -164,7 +137,7 @@ func unguardable(path string) error {
 // cannot change.
 func (b *builder) anchor(path string) string {
 	best := b.repo.top
-	for _, root := range append(slices.Clone(b.out.Policy.WritableRoots), b.repo.top) {
+	for _, root := range b.granted() {
 		if within(path, root) && (!within(path, best) || len(root) < len(best)) {
 			best = root
 		}
@@ -177,9 +150,12 @@ func (b *builder) anchor(path string) string {
 
 // grantedAbove says whether a command could change the path at all.
 func (b *builder) grantedAbove(path string) bool {
-	return slices.ContainsFunc(append(slices.Clone(b.out.Policy.WritableRoots), b.repo.top), func(root string) bool {
-		return within(path, root)
-	})
+	return slices.ContainsFunc(b.granted(), func(root string) bool { return within(path, root) })
+}
+
+// granted lists the directories that a command may write, the user's own included.
+func (b *builder) granted() []string {
+	return slices.Concat(b.out.Policy.WritableRoots, []string{b.repo.top}, b.in.Write)
 }
 
 // decided says whether the user's own lists settle a path: a guard below something

@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 
+	"sandboxd/internal/fence/repos"
 	"sandboxd/protocol"
 )
 
@@ -17,7 +18,10 @@ type Input struct {
 	// Open are paths that the user grants for writing by name, Hidden those that the
 	// user protects: no guard contradicts them.
 	Open, Hidden []string
-	Scratch      string // as in the policy; "" is the preset's own
+	// Write are those of Open that a command may write, Mounted those that the policy
+	// mounts: nothing in a mount can be protected.
+	Write, Mounted []string
+	Scratch        string // as in the policy; "" is the preset's own
 }
 
 // Result is a preset's policy, without the user's additions and limits.
@@ -27,6 +31,11 @@ type Result struct {
 	Guards []Guard
 	Notes  []string // what was left out and why, for a person
 	Absent []string // candidates that do not exist: nothing was lost
+
+	// For Changes: where, of which caches, and what was there.
+	workspace string
+	watch     []string
+	before    repos.State
 }
 
 // Fence is the write fence: everything readable, the network as it is, writes
@@ -92,11 +101,14 @@ type builder struct {
 	reach  *reacher
 	caches []Grant
 	repo   repository
+	user   []setting // of the user's own git configuration
 	out    Result
 }
 
 func newBuilder(in Input, tmp []string) (*builder, error) {
-	in.Open, in.Hidden = spellings(in.Open), spellings(in.Hidden)
+	for _, list := range []*[]string{&in.Open, &in.Hidden, &in.Write, &in.Mounted} {
+		*list = spellings(*list)
+	}
 	b := &builder{in: in}
 	b.out.Env = map[string]string{}
 	if !usable(in.Workspace) {
@@ -135,7 +147,7 @@ func (b *builder) judge(c candidate) {
 	case why != "":
 		b.note(c.cache.Tool+" cache", c.path, why)
 	default:
-		b.caches = append(b.caches, Grant{real, c.cache.Tool, c.cache.Execute, !c.cache.ReadOnly})
+		b.caches = append(b.caches, Grant{real, c.cache.Tool, c.cache.Execute, !c.cache.ReadOnly, c.cache.Repositories})
 	}
 }
 

@@ -19,6 +19,8 @@ type Grant struct {
 	Tool    string   // whose it is
 	Execute []string // below it: to be guarded
 	Write   bool
+
+	Repositories []string // below it, as in Cache
 }
 
 // reacher judges candidates, each counting every other one as writable.

@@ -1,0 +1,117 @@
+package fence
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// programKeys are the keys of git's configuration whose value is run: by section and
+// last part, whatever is between them. See git-config(1).
+var programKeys = map[string][]string{
+	"alias":       {"*"},
+	"browser":     {"cmd", "path"},
+	"core":        {"alternaterefscommand", "askpass", "editor", "fsmonitor", "gitproxy", "pager", "sshcommand"},
+	"credential":  {"helper"},
+	"diff":        {"command", "external", "textconv"},
+	"difftool":    {"cmd", "path"},
+	"filter":      {"clean", "process", "smudge"},
+	"gpg":         {"defaultkeycommand", "program"},
+	"guitool":     {"cmd"},
+	"hook":        {"command"},
+	"imap":        {"tunnel"},
+	"interactive": {"difffilter"},
+	"man":         {"cmd", "path"},
+	"merge":       {"driver"},
+	"mergetool":   {"cmd", "path"},
+	"pager":       {"*"},
+	"remote":      {"receivepack", "uploadpack"},
+	"sendemail":   {"cccmd", "headercmd", "sendmailcmd", "smtpserver", "tocmd"},
+	"sequence":    {"editor"},
+	"submodule":   {"update"},
+	"tar":         {"command"},
+	"trailer":     {"cmd", "command"},
+	"uploadpack":  {"packobjectshook"},
+	"web":         {"browser"},
+}
+
+// tellingWords are what a file has to hold if it names a place that matters. A
+// section's name may be written "[Core]" or "[diff \"x\"]", never in parts.
+func tellingWords() []string {
+	words := []string{"include", "hookspath", "templatedir"}
+	for section, keys := range programKeys {
+		for _, key := range keys {
+			if key == "*" {
+				key = section
+			}
+			words = append(words, key)
+		}
+	}
+	return words
+}
+
+// runs says whether git runs what a key's value names.
+func runs(key string) bool {
+	section, rest, _ := strings.Cut(key, ".")
+	name := rest[strings.LastIndexByte(rest, '.')+1:]
+	keys := programKeys[section]
+	return slices.Contains(keys, name) || slices.Contains(keys, "*")
+}
+
+// named lists the places that a setting makes git read as configuration or run, in a
+// repository whose work tree is top.
+func named(s setting, top, home string) (paths []string) {
+	switch {
+	case s.key == "core.hookspath":
+		dir := expand(s.value, top, home)
+		paths = append(paths, dir)
+		if filepath.Base(dir) == "_" { // husky: what is in it runs the files beside it
+			paths = append(paths, filepath.Dir(dir))
+		}
+	case included(s.key):
+		paths = append(paths, expand(s.value, s.dir, home))
+	case s.key == "init.templatedir":
+		paths = append(paths, expand(s.value, top, home))
+	case runs(s.key):
+		for i, word := range words(s.value) {
+			if path := expand(word, top, home); program(path, i == 0 && strings.Contains(word, "/")) {
+				paths = append(paths, path)
+			}
+		}
+	}
+	return paths
+}
+
+// words splits a shell's command roughly: what is left over names no file.
+func words(command string) []string {
+	return strings.FieldsFunc(command, func(c rune) bool { return strings.ContainsRune(" \t\n\"'`!;&|()<>$={},", c) })
+}
+
+// program says whether a file is one that is run: as the first word of a command, or
+// because it looks like one. Data that a command is given may change.
+func program(path string, first bool) bool {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	return first || info.Mode()&0o111 != 0 || slices.Contains(scripts, filepath.Ext(path))
+}
+
+// scripts are the names that interpreters' files have.
+var scripts = []string{".awk", ".bash", ".cjs", ".js", ".lua", ".mjs", ".php", ".pl", ".ps1", ".py", ".rb", ".sed", ".sh", ".ts", ".zsh"}
+
+// links lists where the symbolic links in a directory of hooks lead: the hook that
+// runs is there.
+func links(dir string) (paths []string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.Type()&os.ModeSymlink == 0 {
+			continue
+		}
+		if target, err := os.Readlink(filepath.Join(dir, e.Name())); err == nil {
+			paths = append(paths, expand(target, dir, ""))
+		}
+	}
+	return paths
+}

@@ -1,0 +1,136 @@
+package repos
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// State is what of a directory's repositories no mount can keep: taken before and
+// after a command.
+type State struct {
+	top      string
+	repos    map[string]place  // by the path of .git, or of a bare repository
+	execs    map[string][]byte // by git directory: the commands of a rebase in progress
+	links    map[string]bool   // .git in places that the index of top has for repositories
+	found    []Repo            // the nearest first
+	searched int               // directories; 0 for top alone
+	complete bool
+	unread   bool // the index of top
+}
+
+type place struct {
+	repo  Repo
+	info  os.FileInfo
+	head  bool
+	cache bool
+}
+
+// Look takes the state of a directory: its own repository, those that its index
+// names, and with most above 0 those in that many directories below it. caches are
+// patterns, as of filepath.Match, of what a tool keeps that it runs or obeys.
+func Look(top string, most int, caches ...string) State {
+	s := State{top: top, repos: map[string]place{}, execs: map[string][]byte{}, links: map[string]bool{}, searched: most}
+	found, complete := Find(top, max(most, 1))
+	s.complete = complete || most == 0
+	for _, r := range found {
+		s.add(r, false)
+	}
+	s.gitlinks()
+	for _, pattern := range caches {
+		dirs, _ := filepath.Glob(pattern)
+		for _, dir := range dirs {
+			s.add(Repo{filepath.Dir(dir), dir, Dir}, true)
+		}
+	}
+	return s
+}
+
+// add notes one repository with what is in progress there.
+func (s *State) add(r Repo, cache bool) {
+	info, err := os.Lstat(r.Git)
+	if err != nil || cache && !info.IsDir() {
+		return
+	}
+	if _, known := s.repos[r.Git]; !known && !cache {
+		s.found = append(s.found, r)
+	}
+	s.repos[r.Git] = place{r, info, r.Kind != Dir || exists(filepath.Join(r.Git, "HEAD")), cache}
+	dir := r.Git
+	if r.Kind == File {
+		dir = Pointed(r.Git)
+	}
+	if dir == "" || r.Kind == Link || cache {
+		return
+	}
+	s.rebase(dir)
+	trees, _ := os.ReadDir(filepath.Join(dir, "worktrees"))
+	for _, t := range trees {
+		s.rebase(filepath.Join(dir, "worktrees", t.Name()))
+	}
+}
+
+// Found lists the repositories, the nearest first; complete is false where more
+// directories are there than were searched.
+func (s State) Found() (found []Repo, complete bool) { return s.found, s.complete }
+
+// gitlinks looks at what the index of top's repository names.
+func (s *State) gitlinks() {
+	own, ok := s.repos[filepath.Join(s.top, ".git")]
+	dir := own.repo.Git
+	switch {
+	case !ok || own.repo.Kind == Link:
+		return
+	case own.repo.Kind == File:
+		dir = Pointed(dir)
+	}
+	paths, ok := Gitlinks(dir)
+	s.unread = !ok
+	for _, path := range paths {
+		if !filepath.IsLocal(path) {
+			continue
+		}
+		top := filepath.Join(s.top, path)
+		at := filepath.Join(top, ".git")
+		s.links[at] = true
+		if info, err := os.Lstat(at); err == nil {
+			s.add(Repo{top, at, kindOf(info.Mode())}, false)
+		}
+	}
+}
+
+// maxTodo bounds the list of a rebase that is read, in bytes.
+const maxTodo = 4 << 20
+
+// rebase reads the commands that `git rebase --continue` will run. A list that
+// cannot be read counts as one.
+func (s State) rebase(dir string) {
+	at := filepath.Join(dir, "rebase-merge", "git-rebase-todo")
+	text, err := ReadSmall(at, maxTodo)
+	if err != nil {
+		if exists(at) {
+			s.execs[dir] = []byte(err.Error())
+		}
+		return
+	}
+	var found []byte
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	lines.Buffer(nil, maxTodo+1)
+	for lines.Scan() {
+		line := strings.TrimLeft(lines.Text(), " \t\r")
+		word, _, _ := strings.Cut(strings.ReplaceAll(line, "\t", " "), " ")
+		if word == "exec" || word == "x" {
+			found = append(append(found, line...), '\n')
+		}
+	}
+	if found != nil {
+		s.execs[dir] = found
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}

@@ -1,0 +1,259 @@
+package fence
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sandboxd/internal/fence/repos"
+	"sandboxd/internal/roots"
+)
+
+// target is one git directory to guard.
+type target struct {
+	dir string // with config and hooks
+	top string // its work tree, or dir
+}
+
+// maxOthers bounds the repositories beside the workspace's own that are guarded: each
+// takes four entries of a policy, or more.
+const maxOthers = 64
+
+// guardRepositories guards the workspace's repository, what git obeys inside the
+// workspace for the one around it, and those that lie in what is granted. What of
+// the first two cannot be guarded is an error, of the others a note.
+func (b *builder) guardRepositories() error {
+	b.user = settings(userFiles(b.in.Env), b.reach.home)
+	err := b.firstOf(func(add adder) {
+		if b.repo.file {
+			add(b.repo.dotGit, "leads git to another directory")
+		}
+		if b.repo.common != "" {
+			b.guardTarget(target{b.repo.common, b.repo.top}, add)
+		}
+		for _, root := range append([]string{b.repo.top}, b.in.Write...) {
+			if t, ok := enclosing(root); ok {
+				b.guardNamed(t, add)
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	others := b.others()
+	if len(others) > maxOthers {
+		b.out.Notes = append(b.out.Notes, fmt.Sprintf("guard: %d repositories lie in what the command may write, and %d of them are guarded; name a narrower workspace, or protect %q", len(others), maxOthers, others[maxOthers].Git))
+		others = others[:maxOthers]
+	}
+	for _, r := range others {
+		if err := b.guardOther(r); err != nil {
+			b.out.Notes = append(b.out.Notes, fmt.Sprintf("guard: the repository in %q is not guarded: %s", r.Top, err))
+		}
+	}
+	return nil
+}
+
+// others finds the repositories in what is granted that are not the workspace's own:
+// nested ones, those of directories that the user named, and those in caches, in
+// which a tool runs git.
+func (b *builder) others() (out []repos.Repo) {
+	b.look()
+	found, complete := b.out.before.Found()
+	for _, dir := range b.in.Write {
+		more, all := repos.Find(dir, repos.Search)
+		found, complete = append(found, more...), complete && all
+	}
+	if !complete {
+		b.out.Notes = append(b.out.Notes, fmt.Sprintf("guard: only %d directories were searched for repositories to guard; name a narrower workspace", repos.Search))
+	}
+	for _, g := range b.caches {
+		found = append(found, g.repositories()...)
+	}
+	for _, r := range found {
+		if r.Git != b.repo.dotGit && r.Git != b.repo.common && b.grantedAbove(r.Git) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// repositories finds those that a tool keeps in a cache.
+func (g Grant) repositories() (out []repos.Repo) {
+	if !g.Write {
+		return nil
+	}
+	for _, name := range g.Repositories {
+		dirs, _ := filepath.Glob(filepath.Join(g.Path, name))
+		for _, dir := range dirs {
+			switch {
+			case !isDir(dir):
+			case filepath.Base(dir) == ".git":
+				out = append(out, repos.Repo{Top: filepath.Dir(dir), Git: dir, Kind: repos.Dir})
+			default:
+				out = append(out, repos.Repo{Top: dir, Git: dir, Kind: repos.Bare})
+			}
+		}
+	}
+	return out
+}
+
+// look takes the state of what the command may write.
+func (b *builder) look() {
+	for _, g := range b.caches {
+		if g.Write {
+			for _, name := range slices.Concat(g.Repositories, g.Execute) {
+				if strings.ContainsRune(name, '*') {
+					b.out.watch = append(b.out.watch, filepath.Join(g.Path, name))
+				}
+			}
+		}
+	}
+	b.out.workspace = b.repo.top
+	b.out.before = repos.Look(b.repo.top, repos.Search, b.out.watch...)
+}
+
+// guardOther guards one of them.
+func (b *builder) guardOther(r repos.Repo) error {
+	switch r.Kind {
+	case repos.Link:
+		return fmt.Errorf("%q is a symbolic link, which a command could replace", r.Git)
+	case repos.File:
+		return b.firstOf(func(add adder) {
+			add(r.Git, "leads git to another directory")
+			if dir := commonOf(repos.Pointed(r.Git)); dir != "" && b.grantedAbove(dir) && isDir(dir) {
+				b.guardTarget(target{dir, r.Top}, add)
+			}
+		})
+	}
+	return b.firstOf(func(add adder) { b.guardTarget(target{r.Git, r.Top}, add) })
+}
+
+// guardTarget guards one common directory with its linked worktrees and submodules.
+func (b *builder) guardTarget(t target, add adder) {
+	addAll(add, t.dir, GitGuarded)
+	trees, _ := os.ReadDir(filepath.Join(t.dir, "worktrees"))
+	for _, tree := range trees {
+		if at := filepath.Join(t.dir, "worktrees", tree.Name()); tree.IsDir() {
+			addAll(add, at, WorktreeGuarded)
+			b.guardModules(at, add)
+		}
+	}
+	b.guardModules(t.dir, add)
+	b.guardNamed(t, add)
+}
+
+// guardModules keeps a command from adding git directories of submodules, which the
+// host's `git submodule update` would take for its own, and guards those there are.
+// The directory is a readable root and no mount: a mount may not cover what is
+// protected in it.
+func (b *builder) guardModules(dir string, add adder) {
+	at := filepath.Join(dir, "modules")
+	if !isDir(at) || roots.IsPlaceholder(at) { // the latter of another run
+		add(at, "holds the git directories of submodules")
+		return
+	}
+	closed := b.close(at)
+	for _, module := range modules(at, 0) {
+		if closed { // what is in it stays the command's
+			b.writable(module)
+		}
+		t := target{module, module}
+		if back := last(gitConfig(filepath.Join(module, "config")), "core.worktree"); back != "" {
+			t.top = repos.Joined(module, back)
+			if file := filepath.Join(t.top, ".git"); b.grantedAbove(file) && exists(file) {
+				add(file, "leads git to another directory")
+			}
+		}
+		b.guardTarget(t, add)
+	}
+}
+
+// close makes a directory in a writable one read-only, unless the user decided on it.
+func (b *builder) close(dir string) bool {
+	p := &b.out.Policy
+	if b.decided(dir) || b.mounted(dir) || slices.Contains(p.ReadableRoots, dir) {
+		return false
+	}
+	p.ReadableRoots = append(p.ReadableRoots, dir)
+	b.out.Guards = append(b.out.Guards, Guard{Path: dir, Why: "holds the git directories of submodules"})
+	return true
+}
+
+// guardNamed guards what a repository's configuration, or the user's, makes git run
+// or read of what is granted, and what its hooks lead to.
+func (b *builder) guardNamed(t target, add adder) {
+	files := []string{filepath.Join(t.dir, "config"), filepath.Join(t.dir, "config.worktree")}
+	more, _ := filepath.Glob(filepath.Join(t.dir, "worktrees", "*", "config.worktree"))
+	guard := func(path, why string) {
+		if b.grantedAbove(path) {
+			add(path, why)
+		}
+	}
+	hooks := []string{filepath.Join(t.dir, "hooks")}
+	for _, s := range append(settings(append(files, more...), b.reach.home), b.user...) {
+		for _, path := range named(s, t.top, b.reach.home) {
+			guard(path, "is named by git's configuration")
+			if s.key == "core.hookspath" {
+				hooks = append(hooks, path)
+			}
+		}
+	}
+	for _, dir := range hooks {
+		for _, path := range links(dir) {
+			if !within(path, dir) {
+				guard(path, "is a hook, through a link")
+			}
+		}
+	}
+}
+
+// maxModules bounds the depth of a submodule's name.
+const maxModules = 8
+
+// modules finds the git directories of submodules; a name may have slashes.
+func modules(dir string, depth int) (found []string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil || depth > maxModules {
+		return nil
+	}
+	for _, e := range entries {
+		at := filepath.Join(dir, e.Name())
+		switch {
+		case !e.IsDir():
+		case exists(filepath.Join(at, "HEAD")):
+			found = append(found, at)
+		default:
+			found = append(found, modules(at, depth+1)...)
+		}
+	}
+	return found
+}
+
+// enclosing finds the repository around a directory, as git does from its parent up:
+// no part of what is granted, but its configuration may name places there.
+func enclosing(dir string) (target, bool) {
+	for up := filepath.Dir(dir); ; up = filepath.Dir(up) {
+		found, _ := repos.Find(up, 1)
+		for _, r := range found {
+			switch r.Kind {
+			case repos.File:
+				return target{commonOf(repos.Pointed(r.Git)), up}, true
+			default:
+				return target{r.Git, up}, true
+			}
+		}
+		if up == filepath.Dir(up) {
+			return target{}, false
+		}
+	}
+}
+
+// commonOf is the directory with the configuration that a git directory obeys.
+func commonOf(dir string) string {
+	if text, err := repos.ReadPointer(filepath.Join(dir, "commondir")); err == nil && dir != "" {
+		return repos.Joined(dir, text)
+	}
+	return dir
+}
