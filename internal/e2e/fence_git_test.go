@@ -38,7 +38,7 @@ func TestFenceGitWorks(t *testing.T) {
 			fresh := s.path("fresh")
 			args := []string{"--preset", preset, "--workspace", fresh}
 			r := s.good(env, "git init -q -b main && echo one >f && git add f && git commit -qm one && "+strings.Replace(gitWork, "set -e", "", 1), args...)
-			if r.out != "z three two one " || !strings.Contains(r.messages, "the command made the repository in "+fresh) {
+			if r.out != "z three two one " || !strings.Contains(r.messages, "the command made the repository in \""+fresh+"\"") {
 				t.Errorf("%s: init: %q, %q", preset, r.out, r.messages)
 			}
 			s.onHost("rm -rf ../fresh && mkdir ../fresh")

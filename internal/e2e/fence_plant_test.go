@@ -1,0 +1,121 @@
+//go:build linux
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+)
+
+// plant is one way to have the host's git run something later. Its scripts know
+// evil, which makes a program at a place, and E, the program's text in one line.
+type plant struct {
+	name    string
+	prepare string // on the host, in a workspace that is a repository
+	attack  string // in the jail
+	trigger string // on the host: what a person would do next
+	args    []string
+	in      string // where attack starts, below the workspace
+}
+
+// evil FILE makes a program that leaves a mark on the host; E is the same as a
+// command of git's configuration.
+func (s *site) evil() string {
+	return "M=" + s.path("mark") + "\nE=\"touch $M #\"\nW=" + s.ws + "\nevil() { mkdir -p \"$(dirname \"$1\")\"; printf '#!/bin/sh\\ntouch %s\\n' $M >\"$1\" && chmod +x \"$1\"; }\n"
+}
+
+const makeLib = "cd ../lib && git init -q && echo l >l && git add l && git commit -qm l && cd ../ws\n"
+const addSub = makeLib + "git -c protocol.file.allow=always submodule --quiet add ../lib sub && git commit -qm sub\n"
+
+func (s *site) plants() []plant {
+	home, lib := s.home(), s.mkdir("lib")
+	vcs := home + "/go/pkg/mod/cache/vcs/1234"
+	db := home + "/.cargo/git/db/lib-1234"
+	fetch := "git fetch -q " + lib + " +refs/heads/*:refs/remotes/x/$$-*"
+	return []plant{
+		{name: "a repository inside", prepare: "git clone -q . deep/in", attack: "git -C deep/in config core.fsmonitor \"$E\"", trigger: "git -C deep/in status"},
+		{name: "a repository inside, in the index", prepare: "git clone -q . in && git add in 2>/dev/null && git commit -qm in", attack: "git -C in config core.fsmonitor \"$E\"", trigger: "git status"},
+		{name: "a bare repository inside", prepare: "git clone -q --bare . in.git", attack: "git -C in.git config alias.x \"!$E\"", trigger: "git -C in.git x"},
+		{name: "a work tree inside, of a repository inside", prepare: "git clone -q . in && git -C in worktree add -q ../tree && git -C tree config extensions.worktreeConfig true", attack: "git -C tree config --worktree core.fsmonitor \"$E\"", trigger: "git -C tree status"},
+		{name: "another work tree's pointer", prepare: "git clone -q . in && git worktree add -q tree", attack: "rm tree/.git && echo gitdir: $W/in/.git >tree/.git", trigger: "test $(git -C tree rev-parse --git-dir) = $PWD/.git/worktrees/tree || touch $M"},
+		{name: "another root", prepare: "git clone -q . ../other", attack: "git -C ../other config core.fsmonitor \"$E\"", trigger: "git -C ../other status", args: []string{"--rw", s.path("other")}},
+		{name: "a mount", prepare: "git clone -q . ../other", attack: "git -C ../other config core.fsmonitor \"$E\"", trigger: "git -C ../other status", args: []string{"--mount", s.path("other") + ":rw"}},
+		{name: "a bare workspace", prepare: "git clone -q --bare . ../bare", attack: "git config alias.x \"!$E\"; evil hooks/reference-transaction", trigger: "cd ../bare; git x || git branch x HEAD", args: []string{"--workspace", s.path("bare")}, in: "../bare"},
+		{name: "a submodule", prepare: addSub, attack: "git -C sub config core.fsmonitor \"$E\"", trigger: "git status"},
+		{name: "a submodule of a linked work tree", prepare: addSub + "git worktree add -q ../tree && git -C ../tree -c protocol.file.allow=always submodule --quiet update --init",
+			attack: "git -C sub config core.fsmonitor \"$E\"", trigger: "git -C ../tree status", args: []string{"--workspace", s.path("tree")}, in: "../tree"},
+		{name: "a submodule that is not there yet", prepare: addSub + "git submodule --quiet deinit -f sub && rm -rf .git/modules/sub",
+			attack:  "git clone -q --bare " + lib + " .git/modules/sub && cd .git/modules/sub && git config core.fsmonitor \"$E\"; git config core.bare false; git config core.worktree ../../../sub",
+			trigger: "git -c protocol.file.allow=always submodule --quiet update --init; git status", args: []string{"--ro", lib}},
+		{name: "the first submodule", prepare: makeLib, attack: "git clone -q --bare " + lib + " .git/modules/sub && cd .git/modules/sub && git config core.fsmonitor \"$E\"; git config core.bare false; git config core.worktree ../../../sub",
+			trigger: "git -c protocol.file.allow=always submodule --quiet add --force ../lib sub || true; git status", args: []string{"--ro", lib}},
+		{name: "hooks that the user's configuration names", prepare: "git config --global core.hooksPath .githooks", attack: "evil .githooks/pre-commit", trigger: "git commit -q --allow-empty -m x; git config --global --unset core.hooksPath"},
+		{name: "hooks that an included file names", prepare: "git config --global includeIf.gitdir:" + s.ws + "/.path " + home + "/inc; printf '[core]\\n\\thooksPath = .h' >" + home + "/inc; mkdir .h", attack: "evil .h/pre-commit", trigger: "git commit -q --allow-empty -m x; git config --global --remove-section includeIf.gitdir:" + s.ws + "/"},
+		{name: "hooks that config.worktree names", prepare: "git config extensions.worktreeConfig true; git config --worktree core.hooksPath .h; mkdir .h", attack: "evil .h/pre-commit", trigger: "git commit -q --allow-empty -m x"},
+		{name: "hooks for the repository around the workspace", prepare: "mkdir -p web/.husky; git config core.hooksPath web/.husky", attack: "evil .husky/pre-commit", trigger: "git commit -q --allow-empty -m x", args: []string{"--workspace", s.path("ws/web")}, in: "web"},
+		{name: "hooks beside a dispatcher", prepare: "mkdir -p .husky/_; git config core.hooksPath .husky/_; echo 'sh -e .husky/pre-commit' >.husky/_/pre-commit; chmod +x .husky/_/pre-commit; : >.husky/pre-commit", attack: "evil .husky/pre-commit", trigger: "git commit -q --allow-empty -m x"},
+		{name: "a hook that is a link", prepare: "mkdir tools; printf '#!/bin/sh\\n' >tools/check; chmod +x tools/check; ln -s ../../tools/check .git/hooks/pre-commit", attack: "evil tools/check || { evil t/check && mv tools old && mv t tools; }", trigger: "git commit -q --allow-empty -m x"},
+		{name: "a hook that is a link to nothing", prepare: "mkdir tools; ln -s ../../tools/check .git/hooks/pre-commit", attack: "evil tools/check", trigger: "git commit -q --allow-empty -m x"},
+		{name: "a program that the configuration names", prepare: "mkdir tools; printf '#!/bin/sh\\n' >tools/fs; chmod +x tools/fs; git config core.fsmonitor tools/fs", attack: "evil tools/fs", trigger: "git status"},
+		{name: "a script that the user's configuration names", prepare: "mkdir tools; : >tools/clean.sh; echo '* filter=x' >.gitattributes; git config --global filter.x.clean 'sh tools/clean.sh'", attack: "echo \"touch $M\" >tools/clean.sh", trigger: "echo x >x; git add x; git config --global --remove-section filter.x"},
+		{name: "attributes", prepare: "git config --global filter.x.clean cat", attack: "echo '* filter=y diff=y merge=y' >.git/info/attributes; git config filter.y.clean \"$E\"; git config diff.y.textconv \"$E\"", trigger: "echo x >x; git add x; git diff HEAD"},
+		{name: "Go's repositories", prepare: makeLib + "git clone -q --bare ../lib " + vcs, attack: "evil " + vcs + "/hooks/reference-transaction", trigger: "cd " + vcs + "; " + fetch},
+		{name: "cargo's repositories", prepare: makeLib + "git clone -q --bare ../lib " + db, attack: "evil " + db + "/hooks/reference-transaction", trigger: "cd " + db + "; " + fetch},
+		{name: "Go's toolchains", prepare: "mkdir -p " + home + "/go/pkg/mod/golang.org/toolchain@v0.0.1-go1.99.0.linux-amd64/bin", attack: "evil " + home + "/go/pkg/mod/golang.org/toolchain@v0.0.1-go1.99.0.linux-amd64/bin/go", trigger: home + "/go/pkg/mod/golang.org/toolchain@v0.0.1-go1.99.0.linux-amd64/bin/go"},
+		{name: "Gradle's distributions", prepare: "mkdir -p " + home + "/.gradle/wrapper/dists/gradle-8-bin/x/gradle-8/bin", attack: "evil " + home + "/.gradle/wrapper/dists/gradle-8-bin/x/gradle-8/bin/gradle", trigger: home + "/.gradle/wrapper/dists/gradle-8-bin/x/gradle-8/bin/gradle"},
+		{name: "the home directory around the workspace", prepare: "mkdir -p " + home + "/src; : >" + home + "/.bashrc", attack: "echo $E >>" + home + "/.bashrc", trigger: "bash -c '. $HOME/.bashrc'; : >$HOME/.bashrc", args: []string{"--rw", home}},
+	}
+}
+
+// TestFenceNothingIsPlanted: what a command does under the guard runs nothing on the
+// host; the same without the guard does, so that each of the ways is one.
+func TestFenceNothingIsPlanted(t *testing.T) {
+	eachSite(t, func(t *testing.T, s *site) {
+		env := s.gitEnv()
+		for _, p := range s.plants() {
+			try := func(args ...string) (marked bool, r fenced) {
+				s.onHost("cd ..; chmod -R u+w ws home/go 2>/dev/null || true; rm -rf mark lib/.git lib/* ws/* ws/.[!.]* tree other bare home/go home/.cargo home/.gradle")
+				for _, dir := range []string{"home/go/pkg/mod/cache/vcs", "home/.cargo/git/db", "home/.gradle/wrapper/dists", "home/.gradle/caches"} {
+					s.mkdir(dir)
+				}
+				s.repository()
+				s.onHost(s.evil() + p.prepare)
+				r = s.run(env, "cd "+s.path("ws")+"/"+p.in+" 2>/dev/null\n"+s.evil()+p.attack, append(append([]string{"--preset", "fence"}, p.args...), args...)...)
+				s.onHost("set +e; " + s.evil() + "{ " + p.trigger + "; } >/dev/null 2>&1; true")
+				return s.exists("mark"), r
+			}
+			if marked, r := try(); marked || r.code == 125 {
+				t.Errorf("%s: exit %d: %s", p.name, r.code, r.messages)
+			}
+			if marked, r := try("--no-guard"); !marked {
+				t.Errorf("the control of %s marks nothing: exit %d: %s%s", p.name, r.code, r.out, r.messages)
+			}
+		}
+	})
+}
+
+// What no mount can keep is said, in the helper's report and by run.
+func TestFenceSaysWhatWasMade(t *testing.T) {
+	eachSite(t, func(t *testing.T, s *site) {
+		env := s.gitEnv()
+		s.mkdir("home/go/pkg/mod/cache/vcs")
+		for _, c := range []struct{ script, want string }{
+			{"echo x >x; git add x; git commit -qm x", ""},
+			{"git clone -q . in; git add in 2>/dev/null", "`git status` in"},
+			{"mkdir -p a/b; git clone -q . a/b/in", "ws/a/b/in"},
+			{"echo x >HEAD; echo ../x >commondir", "bare repository"},
+			{"mkdir .git/rebase-merge; echo x evil >.git/rebase-merge/git-rebase-todo", "the rebase in progress"},
+			{"git clone -q --bare . " + s.home() + "/go/pkg/mod/cache/vcs/made", "in a cache"},
+		} {
+			s.onHost("rm -rf ../ws/* ../ws/.[!.]*")
+			s.repository()
+			r := s.good(env, c.script, "--preset", "fence")
+			if said := strings.Contains(r.messages, "NOT enforced  guard:"); said != (c.want != "") || !strings.Contains(r.messages, c.want) || strings.Count(r.messages, "\n") > 1 {
+				t.Errorf("%s: %q", c.script, r.messages)
+			}
+			if r := s.run(env, "rm -rf x in a HEAD commondir; git reset -q --hard; "+strings.ReplaceAll(c.script, "made", "other"), "--preset", "fence", "--no-guard"); strings.Contains(r.messages, "guard") {
+				t.Errorf("unasked, %s: %q", c.script, r.messages)
+			}
+		}
+	})
+}
