@@ -34,12 +34,19 @@ type Node struct {
 	Mode   uint32 // permission bits with setuid, setgid and sticky
 	UID    uint32
 	GID    uint32
+	// Placeholder says that it is empty and marked as the stand-in for a missing path.
+	// A command can set that mark too, so it counts only where one is called for.
+	Placeholder bool
 }
 
 // Layout maps physical paths to nodes: every component that a walk of the
 // policy's paths met, "/" included. A walk stops at the first missing component,
 // which is recorded as Missing.
 type Layout map[string]Node
+
+// Aliases gives, for a path as spelled, the other names under which bind mounts of
+// the host show the same inode, or parts of what lies beneath it.
+type Aliases map[string][]string
 
 // LinkHop is one symbolic link passed on the way to a path.
 type LinkHop struct {
@@ -86,6 +93,7 @@ type Facts struct {
 	SSHAuth           string // SSH_AUTH_SOCK of the helper, "" if unset
 	HelperPath        string // physical path of the helper's image ("" if unknown)
 	Layout            Layout
+	Aliases           Aliases
 	Bwrap             Bwrap
 	LandlockABI       int    // 0: none
 	LandlockReason    string // why 0

@@ -24,13 +24,21 @@ type walk struct {
 	todo    []string // components still to be walked
 	hops    int
 	blocked bool // what follows is appended as spelled
+	absent  func(path string, last bool, n Node) bool
 }
 
 // Resolve follows path on the layout the way the kernel would, links included.
 // It guesses nothing: a component that the layout does not hold, below one that
 // exists, gives Kind Unknown. Path must be absolute.
-func (l Layout) Resolve(path string) Resolution {
-	w := walk{layout: l, at: "/", todo: split(path)}
+func (l Layout) Resolve(path string) Resolution { return l.ResolveAbsent(path, nil) }
+
+// AnyPlaceholder takes every placeholder for absent; for ResolveAbsent.
+func AnyPlaceholder(string, bool, Node) bool { return true }
+
+// ResolveAbsent is Resolve, but a placeholder that absent accepts is missing. It is
+// told the placeholder's path, and whether that is the last component.
+func (l Layout) ResolveAbsent(path string, absent func(path string, last bool, n Node) bool) Resolution {
+	w := walk{layout: l, at: "/", todo: split(path), absent: absent}
 	if !strings.HasPrefix(path, "/") {
 		w.res.Err = fmt.Errorf("cannot resolve %q: it is not absolute", path)
 		w.res.Path = path
@@ -61,6 +69,9 @@ func (w *walk) step(name string) {
 	if !known {
 		// Below a parent that is gone or closed nothing was ever looked at.
 		node = Node{Kind: Unknown}
+	}
+	if node.Placeholder && w.absent != nil && w.absent(next, len(w.todo) == 0, node) {
+		node = Node{Kind: Missing}
 	}
 	switch node.Kind {
 	case Link:

@@ -43,7 +43,7 @@ func (r *Run) main(h *Host) {
 		return
 	}
 	s := newSupervision(r, h, p)
-	s.plan, s.onExec = j.plan, j.lowered
+	s.plan, s.reached, s.onExec = j.plan, j.reached, j.lowered
 	r.supervise(s, j)
 	if !s.gather() {
 		r.leftover = fmt.Errorf("a process of the execution could not be ended")

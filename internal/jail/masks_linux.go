@@ -43,9 +43,9 @@ func (s *supervision) watchMasks(p plan.Plan) {
 		return
 	}
 	s.masks = &masks{protected: protected, report: s.host.OnMaskLoss == MaskLossReport}
-	s.masks.watch, s.masks.err = roots.StartWatch(s.p.init, points, func(lost []string) {
-		for _, path := range lost {
-			if protected[path] && !s.masks.report {
+	s.masks.watch, s.masks.err = roots.StartWatch(s.p.init, points, newPlanned(p, s.reached, points), func(lost []roots.Loss) {
+		for _, l := range lost {
+			if protected[l.Path] && !s.masks.report {
 				s.run.Stop(MaskLost)
 			}
 		}
@@ -66,9 +66,9 @@ func (s *supervision) lostMasks() []plan.Skip {
 	}
 	lost, err := s.masks.watch.Stop()
 	var out []plan.Skip
-	for _, path := range lost {
-		reason := fmt.Sprintf("%q was replaced on the host during the run", path)
-		if s.stopped == MaskLost && s.masks.protected[path] {
+	for _, l := range lost {
+		reason := fmt.Sprintf("%q %s", l.Path, l.How)
+		if s.stopped == MaskLost && s.masks.protected[l.Path] {
 			reason += "; stopped"
 		}
 		out = append(out, plan.Skip{Tag: "mounts", Reason: reason})

@@ -84,13 +84,14 @@ func (j *job) survey() error {
 		Paths: writablePaths(p), Shared: roots.SharedDirs(j.host.Mutable),
 		// A PATH entry is left out, and never a refusal.
 		Optional: append(env.Dirs(j.req.Env, j.host.path), j.program()...),
+		Narrow:   plan.Narrow(p),
 		Memory:   &j.host.memory, Label: label(p),
 	})
 	if err != nil {
 		return err
 	}
 	j.reached = reached
-	j.facts.Layout = reached.Layout()
+	j.facts.Layout, j.facts.Aliases = reached.Layout(), reached.Aliases()
 	j.host.memory.Add(reached)
 	return nil
 }

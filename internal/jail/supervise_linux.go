@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/plan"
+	"sandboxd/internal/roots"
 	"sandboxd/internal/stage2/spec"
 )
 
@@ -49,6 +50,7 @@ type supervision struct {
 	stopped    Reason
 	stuck      bool
 	plan       plan.Plan
+	reached    *roots.Reached
 	masks      *masks
 	onExec     func() // the command's image runs now
 }

@@ -71,7 +71,11 @@ func AuditOf(p Plan, pol protocol.Policy) Audit {
 // count judges one path of the policy.
 func (a *Audit) count(l lookup, q Asked, pol protocol.Policy) {
 	if q.Origin.List == listProtected {
+		mask, absent := a.Mask, a.Absent
 		a.countProtected(l, q)
+		if q.Alias { // it must hold, but is no path of the policy
+			a.Mask, a.Absent = mask, absent
+		}
 		return
 	}
 	if q.State == Absent {

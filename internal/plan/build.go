@@ -32,6 +32,7 @@ type entry struct {
 	origin Origin
 	res    host.Resolution
 	class  Class
+	alias  bool // another name of a protected path
 }
 
 // mountEntry is an explicit mount.
@@ -50,10 +51,10 @@ func Build(p protocol.Policy, f host.Facts) (Plan, error) {
 	}
 	steps := []func() *Refusal{
 		b.resolveRoots, b.resolveScratch, b.resolveProtected, b.resolveMounts,
-		b.checkOverlaps,
+		b.checkOverlaps, b.checkCovered,
 		b.grantRoots, b.grantScratch, b.grantBase, b.merge, b.addMounts,
 		b.addLinks, b.index,
-		b.maskProtected, b.maskPlaces, b.dropNested, b.addPins, b.sayDoubts,
+		b.maskProtected, b.maskPlaces, b.dropNested, b.addPins, b.sayNarrow, b.sayDoubts,
 	}
 	for _, step := range steps {
 		if r := step(); r != nil {

@@ -76,7 +76,7 @@ func (b *builder) resolveRoots() *Refusal {
 		if own := b.jailsOwn(res.Path); own != "" {
 			return refuse(o, "the jail has a %s of its own, and the host's is not in it; take it out of the policy, or name a device under mounts", own)
 		}
-		b.addRoot(entry{o, res, Writable})
+		b.addRoot(entry{origin: o, res: res, class: Writable})
 	}
 	for i, path := range b.p.ReadableRoots {
 		o := Origin{List: listReadable, Index: i, Path: path}
@@ -85,10 +85,10 @@ func (b *builder) resolveRoots() *Refusal {
 			return r
 		}
 		if absent != "" {
-			b.asked = append(b.asked, Asked{o, res.Path, res.Node, Absent})
+			b.asked = append(b.asked, Asked{Origin: o, Path: res.Path, Node: res.Node, State: Absent})
 			continue
 		}
-		b.addRoot(entry{o, res, Readable})
+		b.addRoot(entry{origin: o, res: res, class: Readable})
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ func (b *builder) checkOwner(o Origin, res host.Resolution) *Refusal {
 func (b *builder) addRoot(e entry) {
 	b.roots = append(b.roots, e)
 	b.named.add(e.res.Path)
-	b.asked = append(b.asked, Asked{e.origin, e.res.Path, e.res.Node, Planned})
+	b.asked = append(b.asked, Asked{Origin: e.origin, Path: e.res.Path, Node: e.res.Node, State: Planned})
 	if e.res.Path == "/" {
 		b.hostView = true
 	}
@@ -143,9 +143,9 @@ func (b *builder) resolveScratch() *Refusal {
 	if r := b.checkOwner(o, res); r != nil {
 		return r
 	}
-	b.scratch = entry{o, res, ScratchPath}
+	b.scratch = entry{origin: o, res: res, class: ScratchPath}
 	b.named.add(res.Path)
-	b.asked = append(b.asked, Asked{o, res.Path, res.Node, Planned})
+	b.asked = append(b.asked, Asked{Origin: o, Path: res.Path, Node: res.Node, State: Planned})
 	return nil
 }
 
@@ -162,8 +162,8 @@ func (b *builder) resolveTmpfs() *Refusal {
 	if absent != "" && b.hostView && b.f.OS == "linux" {
 		return refuse(o, "%s, so a private scratch has no place in a view of the whole host; create it, or give scratch as a path", absent)
 	}
-	b.scratch = entry{o, res, ScratchTmpfs}
-	b.asked = append(b.asked, Asked{o, res.Path, res.Node, Planned})
+	b.scratch = entry{origin: o, res: res, class: ScratchTmpfs}
+	b.asked = append(b.asked, Asked{Origin: o, Path: res.Path, Node: res.Node, State: Planned})
 	return nil
 }
 
@@ -181,7 +181,7 @@ func (b *builder) resolveMounts() *Refusal {
 		if absent != "" {
 			// Not "mounts": what may be missing is no layer that failed.
 			b.skip(tagOptional, fmt.Sprintf("%s %q is left out: %s", o.name(), o.Path, absent))
-			b.asked = append(b.asked, Asked{o, res.Path, res.Node, Absent})
+			b.asked = append(b.asked, Asked{Origin: o, Path: res.Path, Node: res.Node, State: Absent})
 			continue
 		}
 		class := MountRO
@@ -191,9 +191,9 @@ func (b *builder) resolveMounts() *Refusal {
 				return r
 			}
 		}
-		b.mounts = append(b.mounts, mountEntry{entry{o, res, class}, m})
+		b.mounts = append(b.mounts, mountEntry{entry{origin: o, res: res, class: class}, m})
 		b.named.add(res.Path)
-		b.asked = append(b.asked, Asked{o, res.Path, res.Node, Planned})
+		b.asked = append(b.asked, Asked{Origin: o, Path: res.Path, Node: res.Node, State: Planned})
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ func (b *builder) checkOverlaps() *Refusal {
 	for _, e := range b.protected {
 		spelled[e.origin.Path] = true
 		upward(under, e.res.Path, e.origin)
-		if e.res.Node.ID != (host.ID{}) {
+		if e.res.Node.ID != (host.ID{}) && !e.alias {
 			byInode[e.res.Node.ID] = e
 		}
 	}

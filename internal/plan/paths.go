@@ -44,6 +44,20 @@ func Paths(p protocol.Policy, f host.Facts) []string {
 	return slices.Compact(out)
 }
 
+// Narrow is what must be as narrow under any other name that mounts of the host
+// give it (Facts.Aliases), as spelled: protected paths, and what is read-only.
+func Narrow(p protocol.Policy) []string {
+	out := slices.Clone(p.Protected)
+	out = append(out, p.ReadableRoots...)
+	for _, m := range p.Mounts {
+		if m.Access == protocol.ReadOnly {
+			out = append(out, m.Path)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // places expands a table for one caller.
 func places(table []Place, f host.Facts) []Place {
 	out := make([]Place, len(table))

@@ -141,13 +141,3 @@ func (b *builder) dropNested() *Refusal {
 	}
 	return nil
 }
-
-// sayDoubts reports what this plan leaves open for path sockets.
-func (b *builder) sayDoubts() *Refusal {
-	tmp := b.region("/tmp").Class
-	if b.f.OS != "linux" || b.f.LandlockABI >= 9 || !b.hostView && tmp.access() != accessWrite {
-		return nil
-	}
-	b.skip("sockets", "path sockets outside the masked places stay reachable in this view; only Landlock's ABI 9 or later can restrict them")
-	return nil
-}

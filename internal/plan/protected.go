@@ -2,7 +2,6 @@ package plan
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"sandboxd/internal/host"
@@ -15,7 +14,12 @@ func (b *builder) resolveProtected() *Refusal {
 	b.home = b.physicalHome()
 	for i, path := range b.p.Protected {
 		o := Origin{List: listProtected, Index: i, Path: path}
-		res := b.f.Layout.Resolve(path)
+		for _, name := range b.f.Aliases[path] {
+			if r := b.resolveAlias(o, name); r != nil {
+				return r
+			}
+		}
+		res := b.f.Layout.ResolveAbsent(path, b.standsFor)
 		switch {
 		case errors.Is(res.Err, host.ErrNotDir):
 		case res.Err != nil:
@@ -28,14 +32,17 @@ func (b *builder) resolveProtected() *Refusal {
 		if r := b.checkProc(o, res.Path); r != nil {
 			return r
 		}
-		b.protected = append(b.protected, entry{o, res, MaskDir})
+		b.protected = append(b.protected, entry{origin: o, res: res, class: MaskDir})
 	}
 	// The order of the list must not show in the plan.
 	slices.SortStableFunc(b.protected, func(x, y entry) int {
 		if c := comparePaths(x.res.Path, y.res.Path); c != 0 {
 			return c
 		}
-		return comparePaths(x.origin.Path, y.origin.Path)
+		if c := comparePaths(x.origin.Path, y.origin.Path); c != 0 {
+			return c
+		}
+		return one(x.alias) - one(y.alias)
 	})
 	for _, e := range b.protected {
 		if _, ok := b.guarded[e.res.Path]; !ok && e.res.Err == nil {
@@ -43,6 +50,28 @@ func (b *builder) resolveProtected() *Refusal {
 		}
 	}
 	return nil
+}
+
+// resolveAlias adds another name of a protected path, which a mount of the host
+// gives it: the mask has to stand there as well.
+func (b *builder) resolveAlias(o Origin, name string) *Refusal {
+	res := b.f.Layout.ResolveAbsent(name, b.standsFor)
+	if res.Path == "/" {
+		return refuse(o, "the host has it mounted at \"/\" as well, so it cannot be hidden; name the directories that are meant")
+	}
+	if res.Err != nil && !errors.Is(res.Err, host.ErrNotDir) || res.Node.Kind == host.Unknown {
+		return refuse(o, "the host has it mounted at %q as well, which cannot be resolved; unmount that, or leave the entry out", name)
+	}
+	b.protected = append(b.protected, entry{o, res, MaskDir, true})
+	return nil
+}
+
+// standsFor says whether a placeholder is the one that this plan would put there. A
+// command can mark an empty directory of its own as one, and must not make a root
+// or an existing file vanish from the plan by that.
+func (b *builder) standsFor(path string, last bool, n host.Node) bool {
+	_, file := standIn(path, b.home)
+	return b.f.OS == "linux" && (file && last) == (n.Kind == host.File)
 }
 
 // physicalHome is HOME with its links followed, "" where that is not known.
@@ -74,6 +103,7 @@ func (b *builder) maskProtected() *Refusal {
 	for _, e := range b.protected {
 		state := Planned
 		outer, nested := b.protectedPath(host.Parent(e.res.Path))
+		b.sayHardLinks(e)
 		if nested {
 			state = states[outer]
 		} else {
@@ -83,7 +113,7 @@ func (b *builder) maskProtected() *Refusal {
 		if e.res.Err == nil {
 			states[e.res.Path] = state
 		}
-		b.asked = append(b.asked, Asked{e.origin, e.res.Path, e.res.Node, state})
+		b.asked = append(b.asked, Asked{e.origin, e.res.Path, e.res.Node, state, e.alias})
 	}
 	return nil
 }
@@ -251,7 +281,6 @@ func (b *builder) mask(e entry, path string, n host.Node) {
 		}
 	case exists(n.Kind):
 		op.Class, op.Perms = MaskFile, 0
-		b.sayHardLinks(e)
 	default:
 		op.Perms = 0o555
 	}
@@ -262,30 +291,5 @@ func (b *builder) mask(e entry, path string, n host.Node) {
 func (b *builder) setMask(op Op) {
 	if _, ok := b.masks[op.Path]; !ok {
 		b.masks[op.Path] = op
-	}
-}
-
-// sayLinks reports a link on the way to a protected path that the command could
-// replace: the mask is on what it leads to now.
-func (b *builder) sayLinks(e entry) {
-	for _, hop := range e.res.Links {
-		if b.region(hop.Path).Class.access() != accessWrite {
-			continue
-		}
-		b.skip(listMounts, fmt.Sprintf("%q is protected through the link %q, which lies in a writable place and can be replaced by the command; what it leads to, %q, is masked", e.origin.Path, hop.Path, e.res.Path))
-	}
-}
-
-// sayHardLinks reports a protected file that has other names.
-func (b *builder) sayHardLinks(e entry) {
-	n := e.res.Node
-	if n.Kind != host.File || n.Nlink < 2 {
-		return
-	}
-	for _, r := range b.roots {
-		if r.res.Node.ID.Dev == n.ID.Dev {
-			b.skip(listMounts, fmt.Sprintf("%q has %d hard links; its other names are not masked and may be reachable in the jail", e.res.Path, n.Nlink))
-			return
-		}
 	}
 }

@@ -32,7 +32,11 @@ func (c hostCase) build() (drawn, error) {
 		c.facts(&d.f)
 	}
 	d.tr.own(d.f.UID)
-	d.f.Layout = d.tr.survey(plan.Paths(d.p, d.f))
+	paths := plan.Paths(d.p, d.f)
+	for _, names := range d.f.Aliases {
+		paths = append(paths, names...)
+	}
+	d.f.Layout = d.tr.survey(paths)
 	var err error
 	d.pl, err = plan.Build(d.p, d.f)
 	return d, err
@@ -44,6 +48,10 @@ func ro(path string) protocol.Mount {
 
 func rw(path string) protocol.Mount {
 	return protocol.Mount{Path: path, Access: protocol.ReadWrite, Required: true}
+}
+
+func alias(path string, names ...string) func(*host.Facts) {
+	return func(f *host.Facts) { f.Aliases = host.Aliases{path: names} }
 }
 
 func asRoot(f *host.Facts) { f.UID, f.GID = 0, 0 }
@@ -105,6 +113,21 @@ var refusals = []hostCase{
 		protocol.Policy{WritableRoots: []string{"/home/u/ws"}, Mounts: []protocol.Mount{rw("/home/u")}}, nil, nil},
 	{"mount is a protected inode under another name", func(t tree) { t.file("/home/u/f"); t["/home/u/g"] = t["/home/u/f"] },
 		protocol.Policy{Protected: []string{"/home/u/f"}, Mounts: []protocol.Mount{ro("/home/u/g")}}, nil, []string{"mounts[0]", "same inode", "protected[0]"}},
+	{"mount over the private scratch", nil, protocol.Policy{Mounts: []protocol.Mount{rw("/tmp")}}, nil, []string{`mounts[0] "/tmp"`, "covers the private scratch"}},
+	{"mount below the private scratch", func(t tree) { t.file("/tmp/sock") }, protocol.Policy{Mounts: []protocol.Mount{rw("/tmp/sock")}}, nil, nil},
+	{"scratch below a read-only mount", func(t tree) { t.dir("/srv/a/b") }, protocol.Policy{Scratch: "/srv/a/b", Mounts: []protocol.Mount{ro("/srv/a")}}, nil,
+		[]string{`mounts[0] "/srv/a"`, `covers the scratch "/srv/a/b" with something read-only`}},
+	{"scratch below a read-write mount", func(t tree) { t.dir("/srv/a/b") }, protocol.Policy{Scratch: "/srv/a/b", Mounts: []protocol.Mount{rw("/srv/a")}}, nil, nil},
+	{"readable root below a read-write mount", func(t tree) { t.dir("/srv/a/b") }, protocol.Policy{ReadableRoots: []string{"/srv/a/b"}, Mounts: []protocol.Mount{rw("/srv/a")}}, nil,
+		[]string{`mounts[0] "/srv/a"`, `makes readable_roots[0] "/srv/a/b" writable`}},
+	{"root below another name of protected", func(t tree) { t.dir("/home/u/s"); t.dir("/mnt/s/d") },
+		protocol.Policy{Protected: []string{"/home/u/s"}, ReadableRoots: []string{"/mnt/s/d"}}, alias("/home/u/s", "/mnt/s"),
+		[]string{`readable_roots[0] "/mnt/s/d"`, `protected[0] "/home/u/s" (which is "/mnt/s")`}},
+	{"mount over another name of protected", func(t tree) { t.dir("/home/u/s"); t.dir("/mnt/s/d") },
+		protocol.Policy{Protected: []string{"/home/u/s"}, Mounts: []protocol.Mount{ro("/mnt")}}, alias("/home/u/s", "/mnt/s"),
+		[]string{`mounts[0]`, "covers", `protected[0] "/home/u/s"`}},
+	{"protected is the root by another name", func(t tree) { t.dir("/home/u/s") },
+		protocol.Policy{Protected: []string{"/home/u/s"}}, alias("/home/u/s", "/"), []string{"protected[0]", `mounted at "/"`}},
 	{"root caller below a closed directory", func(t tree) {
 		t.put("/home/v", host.Node{Kind: host.Dir, Mode: 0o700, UID: 7, GID: 7})
 		t.dir("/home/v/ws")

@@ -76,6 +76,7 @@ type Asked struct {
 	Path   string // canonical
 	Node   host.Node
 	State  State
+	Alias  bool // another name, by a mount of the host, of a protected path
 }
 
 // State is what the plan does about one path of the policy.

@@ -138,7 +138,7 @@ func placeOne(t *testing.T, path string) *Placeholders {
 	r, err := Survey([]string{path}, Writability{})
 	must(t, err)
 	t.Cleanup(func() { r.Close() })
-	if kind := r.Layout()[path].Kind; kind != host.Missing {
+	if kind := r.Layout().ResolveAbsent(path, host.AnyPlaceholder).Node.Kind; kind != host.Missing {
 		t.Fatalf("%s: kind %d, a placeholder must not be taken for something", path, kind)
 	}
 	p, err := Place([]plan.Op{opFor(path), {Path: path + "x", Class: plan.MaskDir}}, r)

@@ -39,6 +39,49 @@ type placeSet struct {
 	all   bool // "/"
 }
 
+// Tree is the place of one path within its file system, for comparison.
+type Tree struct{ t tree }
+
+// Overlaps says whether a mount shows the tree, a part of it or what holds it.
+func (t Tree) Overlaps(m Mount) bool {
+	return t.t.dev == m.Dev && (host.Beneath(t.t.path, m.Root) || host.Beneath(m.Root, t.t.path))
+}
+
+// Shows says whether a mount shows exactly the tree.
+func (t Tree) Shows(m Mount) bool { return t.t == tree{m.Dev, m.Root} }
+
+// HadMount says whether this process saw the mount when it surveyed the host: the
+// same file system's directory at the same point.
+func (r *Reached) HadMount(m Mount) bool {
+	if r.places == nil {
+		return false
+	}
+	if r.places.seen == nil {
+		r.places.seen = make(map[[3]string]bool, len(r.places.mounts))
+		for _, o := range r.places.mounts {
+			r.places.seen[[3]string{o.Dev, o.Root, o.Point}] = true
+		}
+	}
+	return r.places.seen[[3]string{m.Dev, m.Root, m.Point}]
+}
+
+// Tree places what the survey met at a physical path; false where it is unknown.
+func (r *Reached) Tree(physical string) (Tree, bool) {
+	if r.places == nil {
+		return Tree{}, false
+	}
+	dir := physical
+	for r.layout[dir].Kind != host.Dir {
+		if dir == "/" {
+			return Tree{}, false
+		}
+		dir = host.Parent(dir)
+	}
+	t, ok := r.places.treeOf(dir)
+	t.path = rebase(physical, dir, t.path)
+	return Tree{t}, ok
+}
+
 // tree is a directory by where it is within its file system, which stays the same
 // whatever a bind mount calls it.
 type tree struct{ dev, path string }
@@ -89,6 +132,7 @@ type places struct {
 	set    placeSet
 	own    placeSet // the policy's own part, for Memory
 	mounts []Mount
+	seen   map[[3]string]bool // of mounts, by what HadMount compares
 }
 
 func newPlaces(r *Reached) (*places, error) {

@@ -47,11 +47,7 @@ func open(parent int, name string) (object, error) {
 	if err == nil && o.node.Kind == host.Link {
 		err = readLink(parent, &o)
 	}
-	if err == nil && leftover(fd, o.node) {
-		// A placeholder of ours stands for nothing: plan as if it were not there.
-		closeFD(fd)
-		return object{fd: noFD, node: host.Node{Kind: host.Missing}}, nil
-	}
+	o.node.Placeholder = err == nil && leftover(fd, o.node)
 	if err != nil {
 		closeFD(fd)
 		return object{fd: noFD}, err

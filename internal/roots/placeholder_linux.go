@@ -78,12 +78,15 @@ func (p *Placeholders) Release() error {
 	var free []*placeholder
 	for i := len(p.list) - 1; i >= 0; i-- {
 		one := p.list[i]
-		defer one.close()
 		ok, err := one.claim()
 		errs = append(errs, err)
-		if ok {
-			free = append(free, one)
+		if !ok {
+			// At once: this plan may hold the same inode under another name.
+			one.close()
+			continue
 		}
+		defer one.close()
+		free = append(free, one)
 	}
 	p.list = nil
 	// A mount in use is that of a process that was killed, whose lock is gone before
@@ -140,6 +143,9 @@ func (p *placeholder) try() (bool, error) {
 		return false, err
 	}
 	fd, err := openat(int(p.parent.Fd()), p.name, p.openFlags())
+	if made && errors.Is(err, unix.EACCES) {
+		fd, err = p.admit()
+	}
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return false, nil
@@ -195,6 +201,32 @@ func (p *placeholder) make() (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// admit opens what was made just now with a umask that shuts its owner out. Only
+// that: whatever else stands there by now keeps its mode.
+func (p *placeholder) admit() (int, error) {
+	at, err := openat(int(p.parent.Fd()), p.name, walkFlags)
+	if err != nil {
+		return noFD, err
+	}
+	defer unix.Close(at)
+	node, err := nodeOf(at)
+	if err != nil {
+		return noFD, err
+	}
+	kind, mode := host.Dir, uint32(dirMode)
+	if p.op.Class == plan.MaskFile {
+		kind, mode = host.File, p.fileMode()
+	}
+	if node.Kind != kind || int(node.UID) != os.Geteuid() || node.Nlink > 2 || kind == host.File && node.Nlink > 1 {
+		return noFD, unix.EACCES
+	}
+	// Through /proc, because fchmod(2) takes no O_PATH descriptor.
+	if err := unix.Chmod(fdPath(at), mode); err != nil {
+		return noFD, err
+	}
+	return openat(int(p.parent.Fd()), p.name, p.openFlags())
 }
 
 func (p *placeholder) fileMode() uint32 {

@@ -27,6 +27,8 @@ type Reached struct {
 	budget int               // how many more may be kept
 	uid    int
 	places *places
+
+	aliases host.Aliases
 }
 
 func newReached() (*Reached, error) {
@@ -49,6 +51,9 @@ func newReached() (*Reached, error) {
 
 // Layout gives every component that the survey met. The caller does not change it.
 func (r *Reached) Layout() host.Layout { return r.layout }
+
+// Aliases gives the other names of what Writability.Narrow listed.
+func (r *Reached) Aliases() host.Aliases { return r.aliases }
 
 // Node gives what the survey saw at a physical path.
 func (r *Reached) Node(physical string) (host.Node, bool) {

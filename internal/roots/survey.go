@@ -28,6 +28,9 @@ type Writability struct {
 	// nothing there: it stands in the layout as Denied. Meant for what the policy
 	// does not name, the directories of a PATH.
 	Optional []string
+	// Narrow is what must be as narrow under every name that a mount of the host
+	// gives it, as spelled: see Reached.Aliases.
+	Narrow []string
 	// Label names the policy list of a path, "writable_roots[0]", for refusals. It
 	// may be nil.
 	Label func(path string) string
@@ -111,6 +114,7 @@ func (s *survey) run(paths []string, w Writability) error {
 			s.r.keep(at)
 		}
 	}
+	s.r.aliases = s.aliases(sorted(w.Narrow))
 	for _, path := range sorted(w.Optional) {
 		if _, err := s.walk(path); err != nil && s.barred != "" {
 			s.r.layout[s.barred] = host.Node{Kind: host.Denied}

@@ -3,10 +3,31 @@ package roots
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
 )
+
+// Loss is a place of the view that is no longer what was planned.
+type Loss struct {
+	Path string
+	How  string // what the host did to it, "was replaced on the host during the run"
+}
+
+// replaced is the cause that can be seen of a mount that is gone.
+const replaced = "was replaced on the host during the run"
+
+// Judge knows which mounts of the jail were planned. Both are called from the
+// watch's goroutine.
+type Judge interface {
+	// Expected says of a mount that stands when the watch begins whether it was
+	// planned; there are n at its point.
+	Expected(m Mount, n int) bool
+	// Lost says what a mount takes away that was not planned.
+	Lost(m Mount) []Loss
+}
 
 // Watch looks after the mount points of one jail while it runs. When the host
 // replaces what is under a mount point by rename, or removes it, the kernel takes
@@ -16,11 +37,13 @@ type Watch struct {
 	table int // mountinfo of the jail's init: holds its mount namespace
 	stop  int // write end of a pipe
 	done  chan struct{}
-	told  func([]string)
+	told  func([]Loss)
+	judge Judge
 
-	mu   sync.Mutex
-	want map[string]int // mount points, with how many mounts each had
-	lost map[string]bool
+	mu    sync.Mutex
+	want  map[string]int  // mount points, with how many mounts each had
+	known map[uint64]bool // every mount that was planned
+	lost  map[string]string
 }
 
 // StartWatch watches the given mount points, paths as the jail sees them, of the
@@ -28,7 +51,11 @@ type Watch struct {
 // Told is called from another goroutine with the points that were found lost,
 // each once; a point that is not mounted even now is lost at once. A rename of a
 // parent does not wake the watch: Stop looks again.
-func StartWatch(initPID int, points []string, told func(lost []string)) (*Watch, error) {
+//
+// Judge is asked about mounts that the host made meanwhile and that propagated into
+// the jail (mount_namespaces(7): bubblewrap's mounts are slaves of the host's). The
+// command runs already, so some may be there before the watch. It may be nil.
+func StartWatch(initPID int, points []string, judge Judge, told func(lost []Loss)) (*Watch, error) {
 	path := fmt.Sprintf("/proc/%d/mountinfo", initPID)
 	table, err := retry(func() (int, error) { return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
 	if err != nil {
@@ -39,16 +66,21 @@ func StartWatch(initPID int, points []string, told func(lost []string)) (*Watch,
 		unix.Close(table)
 		return nil, fmt.Errorf("cannot watch the jail's mounts: %w", err)
 	}
-	w := &Watch{table: table, stop: pipe[1], done: make(chan struct{}), told: told, want: map[string]int{}, lost: map[string]bool{}}
-	now, err := w.read()
+	w := &Watch{table: table, stop: pipe[1], done: make(chan struct{}), told: told, judge: judge,
+		want: map[string]int{}, known: map[uint64]bool{}, lost: map[string]string{}}
+	mounts, err := w.read()
 	if err != nil {
 		unix.Close(table)
 		unix.Close(pipe[0])
 		unix.Close(pipe[1])
 		return nil, err
 	}
+	now := count(mounts)
 	for _, point := range points {
 		w.want[point] = max(now[point], 1)
+	}
+	for _, m := range mounts {
+		w.known[m.ID] = judge == nil || judge.Expected(m, now[m.Point])
 	}
 	go w.run(pipe[0])
 	return w, nil
@@ -57,7 +89,7 @@ func StartWatch(initPID int, points []string, told func(lost []string)) (*Watch,
 // Stop ends the watch, looks a last time, and gives every point that was lost,
 // sorted. It may be called after init has ended, and must be called before
 // placeholders are removed: the watch keeps the jail's mounts in being.
-func (w *Watch) Stop() ([]string, error) {
+func (w *Watch) Stop() ([]Loss, error) {
 	_, _ = unix.Write(w.stop, []byte{0})
 	<-w.done
 	unix.Close(w.stop)
@@ -65,7 +97,16 @@ func (w *Watch) Stop() ([]string, error) {
 	unix.Close(w.table)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return keys(w.lost), err
+	return losses(w.lost), err
+}
+
+func losses(lost map[string]string) []Loss {
+	out := make([]Loss, 0, len(lost))
+	for path, how := range lost {
+		out = append(out, Loss{path, how})
+	}
+	slices.SortFunc(out, func(a, b Loss) int { return strings.Compare(a.Path, b.Path) })
+	return out
 }
 
 func (w *Watch) run(wake int) {
@@ -89,15 +130,15 @@ func (w *Watch) run(wake int) {
 }
 
 // check compares the table and gives the points that are newly lost.
-func (w *Watch) check() ([]string, error) {
+func (w *Watch) check() ([]Loss, error) {
 	gone, err := w.missing()
 	if err == nil && len(gone) > 0 {
 		// A table is read in pieces, and older kernels skip a line when one before it
 		// goes meanwhile. A command is stopped for this, so look twice.
-		var again map[string]bool
+		var again map[string]string
 		if again, err = w.missing(); err == nil {
 			for point := range gone {
-				if !again[point] {
+				if _, still := again[point]; !still {
 					delete(gone, point)
 				}
 			}
@@ -108,44 +149,59 @@ func (w *Watch) check() ([]string, error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for point := range gone {
-		w.lost[point] = true
+	for point, how := range gone {
+		w.lost[point] = how
 	}
-	return keys(gone), nil
+	return losses(gone), nil
 }
 
-// missing gives the points, not yet known as lost, that have fewer mounts.
-func (w *Watch) missing() (map[string]bool, error) {
-	now, err := w.read()
+// missing gives the points, not yet known as lost, that have fewer mounts or that
+// an arrived mount took away.
+func (w *Watch) missing() (map[string]string, error) {
+	mounts, err := w.read()
 	if err != nil {
 		return nil, err
 	}
+	now := count(mounts)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	gone := map[string]bool{}
+	gone := map[string]string{}
+	lose := func(l Loss) {
+		if _, already := w.lost[l.Path]; !already {
+			gone[l.Path] = l.How
+		}
+	}
+	for _, m := range mounts {
+		if w.judge != nil && !w.known[m.ID] {
+			for _, l := range w.judge.Lost(m) {
+				lose(l)
+			}
+		}
+	}
 	for point, n := range w.want {
-		if now[point] < n && !w.lost[point] {
-			gone[point] = true
+		if now[point] < n {
+			lose(Loss{point, replaced})
 		}
 	}
 	return gone, nil
 }
 
-// read counts the mounts at each point.
-func (w *Watch) read() (map[string]int, error) {
+// read gives the jail's mounts.
+func (w *Watch) read() ([]Mount, error) {
 	data, err := readFrom(w.table)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the jail's mounts: %w", err)
 	}
-	mounts, err := ParseMountinfo(data)
-	if err != nil {
-		return nil, err
-	}
-	count := make(map[string]int, len(mounts))
+	return ParseMountinfo(data)
+}
+
+// count gives the number of mounts at each point.
+func count(mounts []Mount) map[string]int {
+	n := make(map[string]int, len(mounts))
 	for _, m := range mounts {
-		count[m.Point]++
+		n[m.Point]++
 	}
-	return count, nil
+	return n
 }
 
 // readFrom reads a whole file of /proc from its start.

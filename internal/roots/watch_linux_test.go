@@ -7,6 +7,14 @@ import (
 	"testing"
 )
 
+func pathsOf(lost []Loss) []string {
+	var out []string
+	for _, l := range lost {
+		out = append(out, l.Path)
+	}
+	return out
+}
+
 func TestWatchTellsOfLostMounts(t *testing.T) {
 	dir := testDir(t)
 	build(t, dir, "removed/", "stays/", "parent/moved/")
@@ -14,7 +22,7 @@ func TestWatchTellsOfLostMounts(t *testing.T) {
 	points := []string{in("removed"), in("stays"), in("parent/moved")}
 	jail := start(t, "mount", points[0]+":"+points[1]+":"+points[2])
 	told := make(chan []string, 8)
-	w, err := StartWatch(jail.cmd.Process.Pid, points, func(lost []string) { told <- lost })
+	w, err := StartWatch(jail.cmd.Process.Pid, points, nil, func(lost []Loss) { told <- pathsOf(lost) })
 	must(t, err)
 	// The host removes what is under a mask: the mount goes with it.
 	must(t, os.Remove(in("removed")))
@@ -26,7 +34,7 @@ func TestWatchTellsOfLostMounts(t *testing.T) {
 	jail.kill()
 	lost, err := w.Stop()
 	must(t, err)
-	if !slices.Equal(lost, []string{in("parent/moved"), in("removed")}) {
+	if !slices.Equal(pathsOf(lost), []string{in("parent/moved"), in("removed")}) {
 		t.Errorf("lost in all: %v", lost)
 	}
 }
@@ -36,7 +44,7 @@ func TestWatchOfAnUndisturbedJail(t *testing.T) {
 	build(t, dir, "a/", "b/")
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
 	jail := start(t, "mount", a)
-	w, err := StartWatch(jail.cmd.Process.Pid, []string{a}, func(lost []string) { t.Errorf("told of %v", lost) })
+	w, err := StartWatch(jail.cmd.Process.Pid, []string{a}, nil, func(lost []Loss) { t.Errorf("told of %v", lost) })
 	must(t, err)
 	jail.kill()
 	lost, err := w.Stop()
@@ -47,7 +55,7 @@ func TestWatchOfAnUndisturbedJail(t *testing.T) {
 	// One that was never mounted is told of at once.
 	other := start(t, "mount", a)
 	told := make(chan []string, 1)
-	w, err = StartWatch(other.cmd.Process.Pid, []string{a, b}, func(lost []string) { told <- lost })
+	w, err = StartWatch(other.cmd.Process.Pid, []string{a, b}, nil, func(lost []Loss) { told <- pathsOf(lost) })
 	must(t, err)
 	if lost := <-told; !slices.Equal(lost, []string{b}) {
 		t.Errorf("told of %v", lost)
@@ -55,7 +63,7 @@ func TestWatchOfAnUndisturbedJail(t *testing.T) {
 	if _, err := w.Stop(); err != nil {
 		t.Error(err)
 	}
-	if _, err := StartWatch(1<<22+1, nil, nil); err == nil {
+	if _, err := StartWatch(1<<22+1, nil, nil, nil); err == nil {
 		t.Error("watching a process that does not exist")
 	}
 }

@@ -7,10 +7,16 @@ import "errors"
 // Watch looks after the mounts of a jail: Linux's alone.
 type Watch struct{}
 
+// Loss is a place of the view that is no longer what was planned.
+type Loss struct{ Path, How string }
+
+// Judge knows which mounts were planned.
+type Judge interface{ Lost(m Mount) []Loss }
+
 // StartWatch fails: there are no mounts to watch here.
-func StartWatch(int, []string, func([]string)) (*Watch, error) {
+func StartWatch(int, []string, Judge, func([]Loss)) (*Watch, error) {
 	return nil, errors.New("cannot watch mounts: this system has none")
 }
 
 // Stop has nothing to end.
-func (w *Watch) Stop() ([]string, error) { return nil, nil }
+func (w *Watch) Stop() ([]Loss, error) { return nil, nil }

@@ -1,0 +1,120 @@
+package roots
+
+import (
+	"slices"
+	"sort"
+
+	"sandboxd/internal/host"
+)
+
+// aliases finds the other names that mounts of the host give to each path, or to
+// parts of what lies beneath it: a mask or a read-only bind covers one name only.
+// What two file systems share below the mount table (the layers of an overlay, a
+// file system exported to this same machine) is not found.
+func (s *survey) aliases(paths []string) host.Aliases {
+	out := host.Aliases{}
+	byDev := map[string][]Mount{}
+	for _, m := range s.places.mounts {
+		byDev[m.Dev] = append(byDev[m.Dev], m)
+	}
+	for _, path := range paths {
+		at, whole, ok := s.treeBeneath(path)
+		if !ok || at == "/" {
+			continue
+		}
+		found := map[string]bool{}
+		look := func(t tree) {
+			for name, t := range names(t, byDev) {
+				if !found[name] && !host.Beneath(name, at) && s.shows(name, t) {
+					found[name] = true
+					out[path] = append(out[path], name)
+				}
+			}
+		}
+		look(whole)
+		for _, m := range s.places.mounts {
+			// What is mounted beneath is part of what the path names.
+			if m.Point == at || !host.Beneath(m.Point, at) || kernelsOwn[m.FSType] {
+				continue
+			}
+			look(tree{m.Dev, m.Root})
+		}
+		sort.Strings(out[path])
+	}
+	return out
+}
+
+// kernelsOwn are file systems that every container has mounted again, and that the
+// jail has fresh or not at all.
+var kernelsOwn = map[string]bool{
+	"proc": true, "sysfs": true, "devtmpfs": true, "devpts": true, "mqueue": true, "cgroup": true, "cgroup2": true,
+	"securityfs": true, "debugfs": true, "tracefs": true, "bpf": true, "pstore": true, "configfs": true,
+	"binfmt_misc": true, "hugetlbfs": true, "efivarfs": true, "fusectl": true, "autofs": true, "nsfs": true,
+}
+
+// treeBeneath places a path, which need not exist, within its file system. Below
+// something that is no directory one component stands for all the rest.
+func (s *survey) treeBeneath(path string) (at string, t tree, ok bool) {
+	res := s.r.layout.Resolve(path)
+	at = res.Path
+	if res.Err != nil {
+		at = host.Join(at, base(path))
+	}
+	dir := at
+	for s.r.layout[dir].Kind != host.Dir {
+		dir = host.Parent(dir)
+	}
+	t, ok = s.places.treeOf(dir)
+	t.path = rebase(at, dir, t.path)
+	return at, t, ok
+}
+
+// names gives every path at which a mount shows t or a part of it, and what of it.
+func names(t tree, byDev map[string][]Mount) map[string]tree {
+	out := map[string]tree{}
+	for _, m := range byDev[t.dev] {
+		switch {
+		case host.Beneath(t.path, m.Root):
+			out[rebase(t.path, m.Root, m.Point)] = t
+		case host.Beneath(m.Root, t.path):
+			out[m.Point] = tree{m.Dev, m.Root}
+		}
+	}
+	return out
+}
+
+// shows says whether a name leads to t now, and not to what another mount put over
+// it. What exists of it must be known to the layout, so it is walked.
+func (s *survey) shows(name string, t tree) bool {
+	for _, own := range []string{"/proc", "/dev"} {
+		if host.Beneath(name, own) {
+			return false // the jail has its own
+		}
+	}
+	if _, err := s.walk(name); err != nil {
+		return false // a mount's place has no links, so something lies over it
+	}
+	res := s.r.layout.Resolve(name)
+	if len(res.Links) > 0 {
+		return false
+	}
+	dir := name
+	for s.r.layout[dir].Kind != host.Dir {
+		if dir != name && s.r.layout[dir].Kind > host.Dir {
+			break // a file on the way: what is mounted on it cannot be told apart
+		}
+		dir = host.Parent(dir)
+	}
+	if s.r.layout[dir].Kind != host.Dir {
+		return true
+	}
+	at, ok := s.places.treeOf(dir)
+	if !ok {
+		return true
+	}
+	if host.Beneath(t.path, at.path) && at.dev == t.dev && rebase(name, dir, at.path) == t.path {
+		return true
+	}
+	// A mount on a single file: its directory is another tree.
+	return slices.ContainsFunc(s.places.mounts, func(m Mount) bool { return m.Point == name && m.Dev == t.dev && m.Root == t.path })
+}
