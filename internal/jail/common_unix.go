@@ -23,7 +23,21 @@ func asError(err error, kind func(string, ...any) *Error) *Error {
 	if errors.As(err, &ref) {
 		return refused("%s", ref.Error())
 	}
+	if short(err) {
+		kind = spawnFailed
+	}
 	return kind("%s", err.Error())
+}
+
+// short tells a host that has run out of something from a policy that it cannot
+// honour. It is spawn_failed at whatever moment it shows.
+func short(err error) bool {
+	for _, e := range []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.ENOBUFS, unix.EAGAIN} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 // drained waits until the tails are passed on, or the sink is given up.

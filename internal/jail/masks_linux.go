@@ -1,7 +1,10 @@
 package jail
 
 import (
+	"errors"
 	"fmt"
+
+	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/plan"
 	"sandboxd/internal/roots"
@@ -50,7 +53,8 @@ func (s *supervision) watchMasks(p plan.Plan) {
 			}
 		}
 	})
-	s.masks.over = s.masks.err != nil && exited(s.p.initFD)
+	// EINVAL: init has left its mount namespace, a moment before its pidfd says so.
+	s.masks.over = s.masks.err != nil && (exited(s.p.initFD) || errors.Is(s.masks.err, unix.EINVAL))
 }
 
 // lostMasks ends the watch and says what was lost.

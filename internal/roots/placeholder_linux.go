@@ -315,6 +315,9 @@ func (p *placeholder) close() {
 
 // refusePlace says in this program's words why a path cannot be kept uncreatable.
 func refusePlace(op plan.Op, err error) error {
+	if short(err) { // no fault of the policy
+		return fmt.Errorf("cannot make the mount point %s on the host: %w; raise the limit or try again", show(op.Path), err)
+	}
 	var advice string
 	switch {
 	case errors.Is(err, unix.EROFS):

@@ -116,7 +116,11 @@ func (s *survey) run(paths []string, w Writability) error {
 	}
 	s.r.aliases = s.aliases(sorted(w.Narrow))
 	for _, path := range sorted(w.Optional) {
-		if _, err := s.walk(path); err != nil && s.barred != "" {
+		_, err := s.walk(path)
+		if short(err) {
+			return err // else it would silently count as absent
+		}
+		if err != nil && s.barred != "" {
 			s.r.layout[s.barred] = host.Node{Kind: host.Denied}
 		}
 	}
@@ -192,12 +196,15 @@ func (s *survey) judge(path, dir, at string, link host.Node) error {
 // unreachable tells a path that cannot be reached from a machine that is short of
 // something, which is no fault of the policy.
 func (s *survey) unreachable(path string, err error) error {
-	for _, short := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
-		if errors.Is(err, short) {
-			return fmt.Errorf("cannot look at %q: %w; raise the limit or try again", path, err)
-		}
+	if short(err) {
+		return fmt.Errorf("cannot look at %q: %w; raise the limit or try again", path, err)
 	}
 	return s.refuse(path, err.Error())
+}
+
+// short says whether this machine has run out of something that it usually has.
+func short(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
 }
 
 func (s *survey) refuse(path, reason string) error {
