@@ -26,15 +26,19 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 def say(what):
     with open(marker + ".new", "w") as f: f.write(what)
     os.rename(marker + ".new", marker)
+def ceiling(n):
+    with open("/proc/sys/user/max_uts_namespaces", "w") as f: f.write(str(n))
 def take(*_):
     while libc.unshare(0x04000000) == 0: # CLONE_NEWUTS
         held.append(os.open("/proc/self/ns/uts", os.O_RDONLY))
     if ctypes.get_errno() != errno.ENOSPC: sys.exit("unshare: " + os.strerror(ctypes.get_errno()))
+    ceiling(len(held)) # those of a jail that just ended may go only now
     say("%d held" % len(held))
 def free(*_):
+    ceiling(most)
     while held: os.close(held.pop())
     say("free")
-open("/proc/sys/user/max_uts_namespaces", "w").write(str(most))
+ceiling(most)
 if sys.argv[2] == "busy": take()
 else: free()
 signal.signal(signal.SIGUSR1, free)
