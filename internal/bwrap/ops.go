@@ -77,11 +77,15 @@ func (r *renderer) operation(op plan.Op) {
 	}
 }
 
+func isDevice(op plan.Op) bool {
+	return op.Node.Kind == host.CharDevice || op.Node.Kind == host.BlockDevice
+}
+
 // bind binds by descriptor where this bubblewrap can: a name could lead elsewhere
 // by now. A device node keeps working only through --dev-bind, which takes a path;
 // stage 2 compares its device number.
 func (r *renderer) bind(op plan.Op, flag string) {
-	if k := op.Node.Kind; k == host.CharDevice || k == host.BlockDevice {
+	if isDevice(op) {
 		r.add("--dev-bind", op.Path, op.Path)
 		return
 	}

@@ -55,6 +55,8 @@ type Command struct {
 	Args    []string
 	Exec    []string
 	Inherit []Inherit
+	Mounts  []Mount     // what these arguments mount, in their order
+	Dropped Dropped     // what they take away
 	Skips   []plan.Skip // what this bubblewrap lacks
 }
 
@@ -64,7 +66,7 @@ func Render(p plan.Plan, o Options) (Command, error) {
 	r := renderer{o: o, lacks: map[string]bool{}, seen: map[string]plan.Class{"/": plan.RootTmpfs}, made: map[string]bool{}, late: map[string]bool{}}
 	r.namespaces()
 	r.operations(p.Ops)
-	c := Command{Args: r.args, Exec: o.Exec, Inherit: r.inherit, Skips: r.skips}
+	c := Command{Args: r.args, Exec: o.Exec, Inherit: r.inherit, Mounts: mounts(p.Ops), Dropped: r.dropped, Skips: r.skips}
 	if n := len(c.Args) + len(c.Exec) + outside; n > MaxArgs {
 		// Without explicit modes the parents are 0700 and the caller's own,
 		// which is as good; so they are the first to go.
@@ -82,6 +84,7 @@ type renderer struct {
 	args    []string
 	dirs    [][2]int // [from, to) of each "--perms 0755 --dir" in args
 	inherit []Inherit
+	dropped Dropped
 	skips   []plan.Skip
 	lacks   map[string]bool
 
@@ -107,9 +110,11 @@ func (r *renderer) namespaces() {
 	}
 	if r.has("cap-drop", "bwrap", "capabilities inside the jail's user namespace are kept") {
 		r.add("--cap-drop", "ALL")
+		r.dropped.Caps = true
 	}
 	if !r.o.NestedUserns && r.has("disable-userns", "bwrap", "the command can make user namespaces of its own") {
 		r.add("--disable-userns")
+		r.dropped.Userns = true
 	}
 }
 

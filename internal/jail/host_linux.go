@@ -26,6 +26,7 @@ type Host struct {
 
 	path       string // the helper's inherited PATH
 	namespaces []spec.Namespace
+	mounts     *mountTable
 	memory     roots.Memory
 	base       *cgroup.Base // nil: noBase says why
 	noBase     string
@@ -63,6 +64,9 @@ func NewHost(ctx context.Context, c Config) (*Host, error) {
 			return nil, fmt.Errorf("cannot look at the helper's %s namespace: %w", kind, err)
 		}
 		h.namespaces = append(h.namespaces, spec.Namespace{Name: kind, Ino: st.Ino})
+	}
+	if h.mounts, err = openMountTable(); err != nil {
+		return nil, err
 	}
 	h.openBase()
 	return h, nil

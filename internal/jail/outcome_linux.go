@@ -65,7 +65,7 @@ func (s *supervision) failure(f *spec.Failure) *Error {
 		return spawnFailed("exec: %s", msg)
 	case f.Step == spec.StepRequire:
 		return refused("%s", msg)
-	case f.Step == spec.StepNamespaces:
+	case f.Step == spec.StepNamespaces || f.Step == spec.StepPrivileges || f.Step == spec.StepView:
 		return spawnFailed("bwrap: %s; see whether %s is bubblewrap", msg, s.host.Facts.Bwrap.Path)
 	}
 	return spawnFailed("stage2: %s: %s", f.Step, msg)

@@ -153,6 +153,10 @@ func (j *job) render() error {
 	}
 	j.bwrap = &cmd
 	j.spec.Jailed = true
+	j.spec.NoCaps, j.spec.NoUserns = cmd.Dropped.Caps, cmd.Dropped.Userns
+	if j.spec.View, err = j.host.mounts.view(cmd.Mounts); err != nil {
+		return err
+	}
 	for _, ns := range j.host.namespaces {
 		if ns.Name != "net" || j.req.Policy.Network.Mode != protocol.NetFull {
 			j.spec.Namespaces = append(j.spec.Namespaces, ns)
@@ -216,7 +220,8 @@ func (j *job) demand() error {
 func (j *job) outcome(e ended) report.Outcome {
 	o := report.Outcome{
 		Policy: j.req.Policy, Platform: "linux", Jailed: j.bwrap != nil, NoJail: j.facts.Bwrap.Reason,
-		NestedUserns: j.host.AllowNestedUserns, Checks: j.spec.Checks, Report: e.report, Audit: j.audit, Extra: e.found,
+		NestedUserns: j.host.AllowNestedUserns, Checks: j.spec.Checks,
+		NoCaps: j.spec.NoCaps, NoUserns: j.spec.NoUserns, Mounts: j.spec.View.Required(), Report: e.report, Audit: j.audit, Extra: e.found,
 		Cgroup: j.held(),
 	}
 	for _, reason := range j.unheld {

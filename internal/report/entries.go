@@ -31,7 +31,7 @@ func Entries(o Outcome) []string {
 func Foreseen(o Outcome) []string {
 	roots, masks := asked(o.Checks)
 	o.Report = &spec.Report{
-		Namespaces: namespaces(o.Policy), Roots: max(roots, 1), Masks: masks,
+		Namespaces: namespaces(o.Policy), NoCaps: true, NoUserns: true, Mounts: max(o.Mounts, 1), Roots: max(roots, 1), Masks: masks,
 		LandlockABI: 1, LandlockNet: true, LandlockScope: true,
 		SeccompMode: filterMode, SeccompNet: true, SeccompHardening: true, NoNewPrivs: true,
 		RlimitFsize: true, RlimitCPU: true, Seatbelt: true,

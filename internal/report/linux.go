@@ -45,8 +45,16 @@ func (l *list) jail(o Outcome) {
 			missing = append(missing, kind)
 		}
 	}
-	if len(missing) > 0 {
-		what := "not shown to be new from inside: namespace " + strings.Join(missing, ", ")
+	var what string
+	switch {
+	case len(missing) > 0:
+		what = "not shown to be new from inside: namespace " + strings.Join(missing, ", ")
+	case o.NoCaps && !o.Report.NoCaps:
+		what = "not shown from inside that every capability was dropped"
+	case o.NoUserns && !o.Report.NoUserns:
+		what = "not shown from inside that no user namespace can be made"
+	}
+	if what != "" {
 		l.skip(protocol.TagBwrap, what)
 		l.skip(protocol.TagMounts, "not claimed, because of bwrap: "+what)
 		return
@@ -67,9 +75,13 @@ func nested(o Outcome) string {
 }
 
 func (l *list) audit(o Outcome) {
-	if _, want := asked(o.Checks); o.Report.Masks < want {
+	_, want := asked(o.Checks)
+	switch r := o.Report; {
+	case r.Masks < want:
 		l.skip(protocol.TagMounts, "not claimed: "+number(o.Report.Masks)+" of "+number(want)+" masks were verified from inside")
-	} else {
+	case r.Mounts == 0 || r.Mounts < o.Mounts: // no view is without a mount
+		l.skip(protocol.TagMounts, "not claimed: "+number(r.Mounts)+" of "+number(o.Mounts)+" mount points were found from inside")
+	default:
 		l.apply(protocol.TagMounts, o.Audit.Fields())
 	}
 	for _, s := range o.Audit.Skips {

@@ -14,6 +14,9 @@ type Outcome struct {
 	NoJail       string       // why not
 	NestedUserns bool         // --allow-nested-userns
 	Checks       []spec.Check // what stage 2 was asked to verify (Spec.Checks)
+	NoCaps       bool         // the same (Spec.NoCaps)
+	NoUserns     bool         // the same (Spec.NoUserns)
+	Mounts       uint64       // how many mount points it was asked to find (Spec.View)
 	Report       *spec.Report // nil: stage 2 said nothing
 	Audit        plan.Audit
 	Cgroup       Cgroup

@@ -34,9 +34,11 @@ func base() Outcome {
 			{Path: "/w", What: spec.CheckRoot}, {Path: "/w", What: spec.CheckPin},
 			{Path: "/w/.env", What: spec.CheckMask},
 		},
+		NoCaps: true, NoUserns: true, Mounts: 12,
 		Report: &spec.Report{
 			Namespaces: []string{"mnt", "pid", "user", "ipc", "uts", "cgroup", "net"},
-			Roots:      1, Masks: 1,
+			NoCaps:     true, NoUserns: true, Mounts: 12,
+			Roots: 1, Masks: 1,
 			LandlockABI: 7, LandlockNet: true, LandlockScope: true,
 			SeccompMode: 2, SeccompFilters: 3, SeccompNet: true, SeccompHardening: true,
 			NoNewPrivs: true, RlimitFsize: true, RlimitCPU: true,
@@ -56,6 +58,8 @@ func changed(change func(*Outcome)) Outcome {
 func degraded(o *Outcome) {
 	o.Jailed, o.NoJail = false, "no bwrap in the trusted places"
 	o.Report.Namespaces, o.Report.Masks, o.Checks = nil, 0, o.Checks[:1]
+	o.NoCaps, o.NoUserns, o.Mounts = false, false, 0
+	o.Report.NoCaps, o.Report.NoUserns, o.Report.Mounts = false, false, 0
 }
 
 func darwin(o *Outcome) {
@@ -77,7 +81,7 @@ var goldens = []struct {
 		o.Policy = protocol.Policy{Network: protocol.Network{Mode: protocol.NetFull}, Scratch: protocol.ScratchTmpfs}
 		o.Checks, o.Cgroup = nil, Cgroup{Reason: "no usable cgroup"}
 		o.Audit = plan.Audit{Scratch: "tmpfs", Base: "minimal", Digest: "0123456789abcdef"}
-		o.Report = &spec.Report{Namespaces: o.Report.Namespaces[:6], LandlockABI: 7, LandlockScope: true,
+		o.Report = &spec.Report{Namespaces: o.Report.Namespaces[:6], NoCaps: true, NoUserns: true, Mounts: 12, LandlockABI: 7, LandlockScope: true,
 			SeccompMode: 2, SeccompHardening: true, NoNewPrivs: true}
 	}},
 	{"linux-oom-and-pids", func(o *Outcome) { o.Cgroup.OOMKill, o.Cgroup.PidsDenied = 1, 4 }},
@@ -99,7 +103,7 @@ var goldens = []struct {
 	{"linux-proxy", func(o *Outcome) {
 		o.Policy.Network = protocol.Network{Mode: protocol.NetProxy, Allow: []string{"a.example", "b.example"}, Proxy: "http://127.0.0.1:1"}
 	}},
-	{"linux-nested-userns", func(o *Outcome) { o.NestedUserns = true }},
+	{"linux-nested-userns", func(o *Outcome) { o.NestedUserns, o.NoUserns, o.Report.NoUserns = true, false, false }},
 	{"linux-plan-skips", func(o *Outcome) {
 		o.Audit.Skips = []plan.Skip{
 			{Tag: "mounts", Reason: `protected[1] "/w/link" is a link that the command can delete`},
@@ -199,6 +203,10 @@ func TestEachClaimNeedsItsWitness(t *testing.T) {
 		{"no report", func(o *Outcome) { o.Report = nil }, []string{"bwrap", "mounts", "roots", "rlimit-fsize", "rlimit-cpu"}},
 		{"one namespace is the helper's", func(o *Outcome) { o.Report.Namespaces = o.Report.Namespaces[1:] }, []string{"bwrap", "mounts"}},
 		{"no network namespace", func(o *Outcome) { o.Report.Namespaces = o.Report.Namespaces[:6] }, []string{"bwrap", "mounts"}},
+		{"capabilities are left", func(o *Outcome) { o.Report.NoCaps = false }, []string{"bwrap", "mounts"}},
+		{"a user namespace can be made", func(o *Outcome) { o.Report.NoUserns = false }, []string{"bwrap", "mounts"}},
+		{"a mount point short", func(o *Outcome) { o.Report.Mounts = 11 }, []string{"mounts"}},
+		{"no mounts, asked or found", func(o *Outcome) { o.Report.Mounts, o.Mounts = 0, 0 }, []string{"mounts"}},
 		{"a mask short", func(o *Outcome) { o.Report.Masks = 0 }, []string{"mounts"}},
 		{"a root short", func(o *Outcome) { o.Report.Roots = 0 }, []string{"roots"}},
 		{"no roots and no checks", func(o *Outcome) { o.Report.Roots, o.Checks = 0, nil }, []string{"roots"}},

@@ -120,3 +120,21 @@ func TestAbsentLayers(t *testing.T) {
 		t.Error("what the helper itself enforces is never absent")
 	}
 }
+
+// Where the report claims the view, a denial that a second layer made in its place says
+// that the mounts did not hold.
+func TestDenialByTheMounts(t *testing.T) {
+	for _, c := range []struct {
+		enforcement, detail, want string
+	}{
+		{"mounts:ro=1", "open /x: read-only file system", ""},
+		{"mounts:ro=1", "open /x: permission denied", "not by the mounts"},
+		{"skip:mounts: no bubblewrap", "open /x: permission denied", ""},
+	} {
+		o := said("append denied " + c.detail)
+		o.exit.Enforcement = []string{c.enforcement}
+		if got := byMount(o, "read-only file system", "append"); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s, %s: got %q", c.enforcement, c.detail, got)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -59,13 +60,14 @@ func payload() {
 
 // world is one way in which stage 2 is run.
 type world struct {
-	user   testenv.User
-	jailed bool
-	image  string // the test binary, where every user can execute it
-	dir    string // writable by the user, and in the jail
-	limits string // shell text before stage 2 starts: ulimit, trap
-	extra  []string
-	gone   bool // the helper's end of fd 4 is closed before the start
+	user    testenv.User
+	jailed  bool
+	image   string // the test binary, where every user can execute it
+	dir     string // writable by the user, and in the jail
+	limits  string // shell text before stage 2 starts: ulimit, trap
+	extra   []string
+	without []string // words of the command line that are left out
+	gone    bool     // the helper's end of fd 4 is closed before the start
 }
 
 // eachWorld runs f for root and an ordinary user, directly and under bubblewrap.
@@ -175,6 +177,9 @@ func (w world) argv() []string {
 	args := []string{bwrapPath, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts",
 		"--unshare-cgroup", "--unshare-net", "--die-with-parent", "--cap-drop", "ALL", "--disable-userns",
 		"--ro-bind", "/", "/", "--bind", w.dir, w.dir}
+	if len(w.without) > 0 {
+		args = slices.DeleteFunc(args, func(word string) bool { return slices.Contains(w.without, word) })
+	}
 	args = append(args, w.extra...)
 	args = append(args, "--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc", "--")
 	return append(args, inner...)

@@ -70,9 +70,9 @@ func run() *spec.Failure {
 		// made, before Landlock could turn a plain answer into EACCES.
 		p.chdir,
 		p.lookup,
+		p.openStatus,
 		p.verify,
 		// Building opens paths, enforcing comes after the last open of ours.
-		p.openStatus,
 		p.buildLandlock,
 		p.rlimits,
 		p.signals,

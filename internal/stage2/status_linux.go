@@ -14,7 +14,9 @@ type status struct {
 	seccomp    uint64 // 2: filters
 	filters    uint64
 	noNewPrivs bool
-	counted    bool // there is a Seccomp_filters line (5.9 and later)
+	counted    bool   // there is a Seccomp_filters line (5.9 and later)
+	caps       uint64 // in any of the five sets
+	capSets    int    // how many sets there were
 }
 
 // openStatus opens this thread's status file while it still can be: not the
@@ -44,7 +46,15 @@ func readStatus(fd int) (status, error) {
 func parseStatus(b []byte) (s status) {
 	for line := range bytes.Lines(b) {
 		key, value, _ := bytes.Cut(bytes.TrimSpace(line), []byte(":"))
-		n, err := strconv.ParseUint(string(bytes.TrimSpace(value)), 10, 64)
+		base := 10
+		switch string(key) {
+		case "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb":
+			base = 16
+		case "Seccomp", "Seccomp_filters", "NoNewPrivs":
+		default:
+			continue
+		}
+		n, err := strconv.ParseUint(string(bytes.TrimSpace(value)), base, 64)
 		if err != nil {
 			continue
 		}
@@ -55,6 +65,9 @@ func parseStatus(b []byte) (s status) {
 			s.filters, s.counted = n, true
 		case "NoNewPrivs":
 			s.noNewPrivs = n == 1
+		default:
+			s.caps |= n
+			s.capSets++
 		}
 	}
 	return s

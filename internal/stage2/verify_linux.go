@@ -14,8 +14,10 @@ import (
 // path can have been exchanged between the helper's walk and the bind.
 func (p *process) verify() *spec.Failure {
 	// First: without new namespaces nothing else here means what it says.
-	if f := p.verifyNamespaces(); f != nil {
-		return f
+	for _, look := range []func() *spec.Failure{p.verifyNamespaces, p.verifyPrivileges, p.verifyView} {
+		if f := look(); f != nil {
+			return f
+		}
 	}
 	for _, c := range p.spec.Checks {
 		var why string

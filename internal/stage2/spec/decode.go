@@ -20,6 +20,9 @@ func DecodeSpec(b []byte) (Spec, error) {
 		mpack.Field{Name: "cwd", Read: octets(&s.Cwd)},
 		mpack.Field{Name: "jailed", Read: truth(&s.Jailed)},
 		mpack.Field{Name: "namespaces", Read: list(&s.Namespaces, maxKinds, readNamespace)},
+		mpack.Field{Name: "no_caps", Read: truth(&s.NoCaps)},
+		mpack.Field{Name: "no_userns", Read: truth(&s.NoUserns)},
+		mpack.Field{Name: "view", Read: readView(&s.View)},
 		mpack.Field{Name: "checks", Read: list(&s.Checks, maxValues, readCheck)},
 		mpack.Field{Name: "landlock", Read: readLandlock(&s.Landlock)},
 		mpack.Field{Name: "seccomp", Read: readSeccomp(&s.Seccomp)},
@@ -41,6 +44,44 @@ func readNamespace(n *Namespace) func(*mpack.Reader) error {
 	return object(
 		mpack.Field{Name: "name", Read: text(&n.Name)},
 		mpack.Field{Name: "ino", Read: number(&n.Ino)},
+	)
+}
+
+func readView(v *View) func(*mpack.Reader) error {
+	return object(
+		mpack.Field{Name: "mounts", Read: list(&v.Mounts, maxValues, readMount)},
+		mpack.Field{Name: "host", Read: list(&v.Host, maxValues, readHostMount)},
+		mpack.Field{Name: "devices", Read: list(&v.Devices, maxValues, text)},
+	)
+}
+
+func readMount(m *Mount) func(*mpack.Reader) error {
+	return object(
+		mpack.Field{Name: "path", Read: octets(&m.Path)},
+		mpack.Field{Name: "holds", Read: readHolds(&m.Holds)},
+		mpack.Field{Name: "read_only", Read: truth(&m.ReadOnly)},
+		mpack.Field{Name: "optional", Read: truth(&m.Optional)},
+	)
+}
+
+func readHolds(p *Holds) func(*mpack.Reader) error {
+	return func(r *mpack.Reader) error {
+		n, err := r.Uint()
+		if err != nil {
+			return err
+		}
+		if n < uint64(HoldsFile) || n > uint64(HoldsTree) {
+			return r.Fail("unknown kind of mount %d", n)
+		}
+		*p = Holds(n)
+		return nil
+	}
+}
+
+func readHostMount(m *HostMount) func(*mpack.Reader) error {
+	return object(
+		mpack.Field{Name: "path", Read: octets(&m.Path)},
+		mpack.Field{Name: "device", Read: text(&m.Device)},
 	)
 }
 

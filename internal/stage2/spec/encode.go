@@ -4,13 +4,16 @@ import "sandboxd/internal/mpack"
 
 // Append writes s as one canonical map.
 func (s Spec) Append(dst []byte) []byte {
-	dst = mpack.AppendMap(dst, 16)
+	dst = mpack.AppendMap(dst, 19)
 	dst = appendList(dst, "argv", s.Argv, appendBin)
 	dst = appendList(dst, "env", s.Env, appendBin)
 	dst = appendList(dst, "path", s.Path, appendBin)
 	dst = appendOctets(dst, "cwd", s.Cwd)
 	dst = appendTruth(dst, "jailed", s.Jailed)
 	dst = appendList(dst, "namespaces", s.Namespaces, appendNamespace)
+	dst = appendTruth(dst, "no_caps", s.NoCaps)
+	dst = appendTruth(dst, "no_userns", s.NoUserns)
+	dst = appendView(mpack.AppendStr(dst, "view"), s.View)
 	dst = appendList(dst, "checks", s.Checks, appendCheck)
 	dst = appendLandlock(mpack.AppendStr(dst, "landlock"), s.Landlock)
 	dst = appendSeccomp(mpack.AppendStr(dst, "seccomp"), s.Seccomp)
@@ -26,6 +29,23 @@ func (s Spec) Append(dst []byte) []byte {
 func appendNamespace(dst []byte, n Namespace) []byte {
 	dst = appendText(mpack.AppendMap(dst, 2), "name", n.Name)
 	return appendNumber(dst, "ino", n.Ino)
+}
+
+func appendView(dst []byte, v View) []byte {
+	dst = appendList(mpack.AppendMap(dst, 3), "mounts", v.Mounts, appendMount)
+	dst = appendList(dst, "host", v.Host, appendHostMount)
+	return appendList(dst, "devices", v.Devices, mpack.AppendStr)
+}
+
+func appendMount(dst []byte, m Mount) []byte {
+	dst = appendOctets(mpack.AppendMap(dst, 4), "path", m.Path)
+	dst = appendNumber(dst, "holds", uint64(m.Holds))
+	dst = appendTruth(dst, "read_only", m.ReadOnly)
+	return appendTruth(dst, "optional", m.Optional)
+}
+
+func appendHostMount(dst []byte, m HostMount) []byte {
+	return appendText(appendOctets(mpack.AppendMap(dst, 2), "path", m.Path), "device", m.Device)
 }
 
 func appendCheck(dst []byte, c Check) []byte {

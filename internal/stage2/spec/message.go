@@ -36,8 +36,11 @@ func (f Failure) Error() string {
 // than MaxSkips skips the last one says how many there were.
 func (r Report) Append(dst []byte) []byte {
 	dst = mpack.AppendStr(mpack.AppendMap(dst, 1), "report")
-	dst = mpack.AppendMap(dst, 18)
+	dst = mpack.AppendMap(dst, 21)
 	dst = appendList(dst, "namespaces", r.Namespaces, mpack.AppendStr)
+	dst = appendTruth(dst, "no_caps", r.NoCaps)
+	dst = appendTruth(dst, "no_userns", r.NoUserns)
+	dst = appendNumber(dst, "mounts", r.Mounts)
 	dst = appendNumber(dst, "roots", r.Roots)
 	dst = appendNumber(dst, "masks", r.Masks)
 	dst = appendNumber(dst, "landlock_abi", r.LandlockABI)
@@ -106,6 +109,9 @@ func DecodeMessage(b []byte) (Message, error) {
 func readReport(p *Report) func(*mpack.Reader) error {
 	return object(
 		mpack.Field{Name: "namespaces", Read: list(&p.Namespaces, maxKinds, clipped(maxTag))},
+		mpack.Field{Name: "no_caps", Read: truth(&p.NoCaps)},
+		mpack.Field{Name: "no_userns", Read: truth(&p.NoUserns)},
+		mpack.Field{Name: "mounts", Read: number(&p.Mounts)},
 		mpack.Field{Name: "roots", Read: number(&p.Roots)},
 		mpack.Field{Name: "masks", Read: number(&p.Masks)},
 		mpack.Field{Name: "landlock_abi", Read: number(&p.LandlockABI)},

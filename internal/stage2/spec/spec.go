@@ -20,6 +20,9 @@ type Spec struct {
 
 	Jailed     bool        // inside bubblewrap
 	Namespaces []Namespace // the helper's own, of every kind the jail must have anew
+	NoCaps     bool        // bubblewrap was told to drop every capability
+	NoUserns   bool        // bubblewrap was told to leave no way to a user namespace
+	View       View        // what must be mounted, and what may be
 	Checks     []Check     // inodes that must be (or must not be) what they were
 
 	Landlock Landlock
@@ -41,6 +44,48 @@ type Spec struct {
 type Namespace struct {
 	Name string
 	Ino  uint64
+}
+
+// View is the mounts that bubblewrap was told to make, and what can come along with
+// them. Without mounts nothing is looked at.
+type View struct {
+	Mounts  []Mount
+	Host    []HostMount // the host's mounts below one that holds a tree, once for each such one
+	Devices []string    // major:minor of every file system that the host had mounted
+}
+
+// Required is the number of mount points that must be there.
+func (v View) Required() (n uint64) {
+	for _, m := range v.Mounts {
+		if !m.Optional {
+			n++
+		}
+	}
+	return n
+}
+
+// Mount is one mount point of the plan.
+type Mount struct {
+	Path     string
+	Holds    Holds
+	ReadOnly bool
+	Optional bool // bubblewrap may mount it or not
+}
+
+// Holds says what can be mounted below a mount point without a plan for it.
+type Holds uint8
+
+// What a mount holds.
+const (
+	HoldsFile  Holds = 1 + iota // nothing else
+	HoldsFresh                  // a file system made for this jail, or parts of it bound onto it
+	HoldsTree                   // a tree of the host with whatever the host has mounted in it
+)
+
+// HostMount is one mount of the host, as its /proc/self/mountinfo has it.
+type HostMount struct {
+	Path   string
+	Device string // major:minor
 }
 
 // Check is one look at an inode from inside the jail.
@@ -100,6 +145,9 @@ type Seccomp struct {
 // Report is what stage 2 says just before execve.
 type Report struct {
 	Namespaces         []string // kinds found to be another than the helper's
+	NoCaps             bool     // no capability is left in any of the thread's sets
+	NoUserns           bool     // an attempt to make a user namespace was denied
+	Mounts             uint64   // mount points of the plan that are there, with no other beside them
 	Roots              uint64   // roots and mounts verified by device and inode
 	Masks              uint64   // masks verified not to be the host's inode
 	LandlockABI        uint64
@@ -136,6 +184,8 @@ const (
 	StepChdir       = "chdir"      // the working directory
 	StepLookup      = "lookup"     // argv[0]: ENOENT not found, EACCES not executable, EISDIR
 	StepNamespaces  = "namespaces" // a namespace is the helper's own: bubblewrap made none
+	StepPrivileges  = "privileges" // a capability is left, or a user namespace can be made
+	StepView        = "view"       // a mount is missing, writable, or in no plan
 	StepSeatbelt    = "seatbelt"   // macOS: the profile does not deny, or does not allow, what it must
 	StepVerify      = "verify"     // an inode is not what it must be
 	StepLandlock    = "landlock"   // building or enforcing the ruleset

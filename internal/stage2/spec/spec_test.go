@@ -38,6 +38,17 @@ func specGen() *rapid.Generator[Spec] {
 			List: rapid.String().Draw(t, "list"),
 		}
 	})
+	mount := rapid.Custom(func(t *rapid.T) Mount {
+		return Mount{
+			Path:     bytesGen().Draw(t, "path"),
+			Holds:    Holds(rapid.Uint8Range(uint8(HoldsFile), uint8(HoldsTree)).Draw(t, "holds")),
+			ReadOnly: rapid.Bool().Draw(t, "read-only"),
+			Optional: rapid.Bool().Draw(t, "optional"),
+		}
+	})
+	hostMount := rapid.Custom(func(t *rapid.T) HostMount {
+		return HostMount{Path: bytesGen().Draw(t, "path"), Device: rapid.String().Draw(t, "device")}
+	})
 	rule := rapid.Custom(func(t *rapid.T) Rule {
 		return Rule{
 			Path:     bytesGen().Draw(t, "path"),
@@ -53,7 +64,14 @@ func specGen() *rapid.Generator[Spec] {
 			Cwd:        bytesGen().Draw(t, "cwd"),
 			Jailed:     rapid.Bool().Draw(t, "jailed"),
 			Namespaces: sliceGen(namespace).Draw(t, "namespaces"),
-			Checks:     sliceGen(check).Draw(t, "checks"),
+			NoCaps:     rapid.Bool().Draw(t, "no caps"),
+			NoUserns:   rapid.Bool().Draw(t, "no userns"),
+			View: View{
+				Mounts:  sliceGen(mount).Draw(t, "mounts"),
+				Host:    sliceGen(hostMount).Draw(t, "host"),
+				Devices: sliceGen(rapid.String()).Draw(t, "devices"),
+			},
+			Checks: sliceGen(check).Draw(t, "checks"),
 			Landlock: Landlock{
 				Enabled:      rapid.Bool().Draw(t, "enabled"),
 				Reason:       rapid.StringN(0, -1, MaxText).Draw(t, "reason"),
@@ -85,6 +103,9 @@ func reportGen() *rapid.Generator[Report] {
 	return rapid.Custom(func(t *rapid.T) Report {
 		return Report{
 			Namespaces:         sliceGen(tag).Draw(t, "namespaces"),
+			NoCaps:             rapid.Bool().Draw(t, "no caps"),
+			NoUserns:           rapid.Bool().Draw(t, "no userns"),
+			Mounts:             rapid.Uint64().Draw(t, "mounts"),
 			Roots:              rapid.Uint64().Draw(t, "roots"),
 			Masks:              rapid.Uint64().Draw(t, "masks"),
 			LandlockABI:        rapid.Uint64().Draw(t, "abi"),
@@ -165,7 +186,9 @@ func TestPrefixesAreErrors(t *testing.T) {
 func full() Spec {
 	return Spec{
 		Argv: []string{"true"}, Env: []string{"A=b"}, Path: []string{"/bin"}, Cwd: "/",
-		Jailed: true, Namespaces: []Namespace{{"mnt", 1}}, Checks: []Check{{Path: "/w", What: CheckRoot, List: "writable_roots[0]"}},
+		Jailed: true, Namespaces: []Namespace{{"mnt", 1}}, NoCaps: true,
+		View:     View{Mounts: []Mount{{Path: "/", Holds: HoldsTree}}, Host: []HostMount{{"/x", "8:1"}}, Devices: []string{"8:1"}},
+		Checks:   []Check{{Path: "/w", What: CheckRoot, List: "writable_roots[0]"}},
 		Landlock: Landlock{Enabled: true, Rules: []Rule{{Path: "/", Access: AccessRead}}},
 		Require:  []string{"landlock"},
 	}
@@ -208,6 +231,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"unknown check", "unknown kind of check", func(s *Spec) { s.Checks[0].What = "wish" }},
 		{"no access", "unknown access 0", func(s *Spec) { s.Landlock.Rules[0].Access = 0 }},
 		{"unknown access", "unknown access 9", func(s *Spec) { s.Landlock.Rules[0].Access = 9 }},
+		{"no kind of mount", "unknown kind of mount 0", func(s *Spec) { s.View.Mounts[0].Holds = 0 }},
 		{"too many namespaces", "more than 16 values", func(s *Spec) { s.Namespaces = make([]Namespace, 17) }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
