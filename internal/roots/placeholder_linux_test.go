@@ -276,3 +276,75 @@ func TestPlaceCleansUpAfterItself(t *testing.T) {
 	}
 	must(t, p.Release())
 }
+
+// TestPlacedIsWhatTheNameLeadsTo: while another execution removes the placeholder,
+// the one that was opened may be gone from its name before the lock is had.
+func TestPlacedIsWhatTheNameLeadsTo(t *testing.T) {
+	path := filepath.Join(testDir(t), ".vscode")
+	r, err := Survey([]string{path}, Writability{})
+	must(t, err)
+	defer r.Close()
+	const rounds = 1500
+	other := make(chan error, 1)
+	go func() {
+		r, err := Survey([]string{path}, Writability{})
+		if err != nil {
+			other <- err
+			return
+		}
+		defer r.Close()
+		for range rounds {
+			p, err := Place([]plan.Op{opFor(path)}, r)
+			if err == nil {
+				err = p.Release()
+			}
+			if err != nil {
+				other <- err
+				return
+			}
+		}
+		other <- nil
+	}()
+	for range rounds {
+		p, err := Place([]plan.Op{opFor(path)}, r)
+		must(t, err)
+		id, _ := p.ID(path)
+		var st unix.Stat_t
+		if err := unix.Lstat(path, &st); err != nil || st.Ino != id.Ino {
+			t.Fatalf("the name leads to inode %d (%v), the lock is on %d", st.Ino, err, id.Ino)
+		}
+		must(t, p.Release())
+	}
+	must(t, <-other)
+	if exists(path) {
+		t.Error("left behind")
+	}
+}
+
+// TestOnePlanHoldsAnInodeTwice: a mount of the host gives the directory two names.
+func TestOnePlanHoldsAnInodeTwice(t *testing.T) {
+	dir := testDir(t)
+	build(t, dir, "ws/", "alias/")
+	if err := unix.Mount(filepath.Join(dir, "ws"), filepath.Join(dir, "alias"), "", unix.MS_BIND, ""); err != nil {
+		testenv.Skip(t, "mount", "cannot mount: "+err.Error())
+	}
+	defer unix.Unmount(filepath.Join(dir, "alias"), unix.MNT_DETACH)
+	one := filepath.Join(dir, "ws/n")
+	r, err := Survey([]string{one}, Writability{Narrow: []string{one}})
+	must(t, err)
+	defer r.Close()
+	names := r.Aliases()[one]
+	if len(names) != 1 || names[0] != filepath.Join(dir, "alias/n") {
+		t.Fatalf("other names: %v", names)
+	}
+	p, err := Place([]plan.Op{opFor(one), opFor(names[0])}, r)
+	must(t, err)
+	a, _ := p.ID(one)
+	if b, _ := p.ID(names[0]); a != b {
+		t.Errorf("two inodes: %v, %v", a, b)
+	}
+	must(t, p.Release())
+	if exists(one) {
+		t.Error("left behind")
+	}
+}
