@@ -122,9 +122,13 @@ func TestMountPinCarriedAwayByTheHost(t *testing.T) {
 		s.onHost("mv .git g")
 		c.send(2, protocol.ExecStdin{EOF: true})
 		r := c.collect(2)
-		s.end(c)
 		if r.exit == nil || !strings.Contains(mountSkips(r), s.path("ws/.git")) {
 			t.Errorf("got %+v, %+v", r.exit, r.fail)
 		}
+		s.onHost("mv g .git")
+		if got := mountSkips(c.try(3, s.ws, "true")); got != "" {
+			t.Errorf("undisturbed: %q", got)
+		}
+		s.end(c)
 	})
 }

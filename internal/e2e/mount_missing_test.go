@@ -154,6 +154,7 @@ func TestMountMissingPathMadeByTheHost(t *testing.T) {
 		if got := s.read("ws/.cfg/deep/x"); got != "secret\n" {
 			t.Errorf("on the host: %q", got)
 		}
+		s.expect(s.jail(s.policy(), "cat .cfg/deep/x"), "secret\n") // the control
 	})
 }
 
