@@ -104,7 +104,7 @@ no hook
 not creatable
 pinned
 not removable
-.
+./
 [core]
 new
 `)

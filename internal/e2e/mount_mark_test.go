@@ -68,7 +68,7 @@ func TestMountPlaceholderUnderAnyUmask(t *testing.T) {
 		old := unix.Umask(0o777)
 		c := connect(t, s.u, s.policy(s.protect("ws/.netrc", "ws/.git/commondir")))
 		unix.Umask(old)
-		s.expect(c.try(2, s.ws, try+"try make ': >.netrc'; try file ': >.git/commondir'; cat .git/commondir; umask"), "make no\nfile no\n.0777\n")
+		s.expect(c.try(2, s.ws, try+"try make ': >.netrc'; try file ': >.git/commondir'; cat .git/commondir; umask"), "make no\nfile no\n./0777\n")
 		s.end(c)
 		s.unchanged(before)
 	})

@@ -69,7 +69,7 @@ type StandIn struct {
 // StandIns are the exceptions to "an empty directory keeps a missing path away".
 var StandIns = []StandIn{
 	// Also in a bare repository and in those of submodules, which have other names.
-	{"commondir", ".", 0o444, "git refuses to run with a directory here; \".\" names the git directory itself and is harmless if left"},
+	{"commondir", "./", 0o444, "git refuses to run with a directory here; \"./\" names the git directory itself and is harmless if left. Without the slash libgit2 finds nothing in a bare repository: cargo makes its clones anew"},
 	{"config.worktree", "", 0o444, "git dies on a directory here where extensions.worktreeConfig is set; an empty file says nothing"},
 	{"~/.gitconfig", "", 0, "git reads it on every command and dies on a directory"},
 }

@@ -78,7 +78,7 @@ var planCases = []planCase{
 	{hostCase{name: "missing, one component in common", p: under(ws+"/a/b", ws+"/a/c")},
 		"writable " + ws + "\nmask-dir " + ws + "/a 0555 placeholder", "ro=0,rw=1,mask=2", ""},
 	{hostCase{name: "missing commondir", tree: func(t tree) { t.dir(ws + "/.git") }, p: under(ws + "/.git/commondir")},
-		"writable " + ws + "\npin " + ws + "/.git\nmask-file " + ws + "/.git/commondir 0444 \".\" placeholder", "ro=0,rw=1,mask=1", ""},
+		"writable " + ws + "\npin " + ws + "/.git\nmask-file " + ws + "/.git/commondir 0444 \"./\" placeholder", "ro=0,rw=1,mask=1", ""},
 	{hostCase{name: "missing .gitconfig in HOME", p: protocol.Policy{WritableRoots: []string{"/home/u"}, Protected: []string{"/home/u/.gitconfig"}}},
 		"writable /home/u\nmask-file /home/u/.gitconfig 0000 placeholder", "ro=0,rw=1,mask=1", ""},
 	{hostCase{name: "missing .gitconfig elsewhere", p: under(ws + "/.gitconfig")},
