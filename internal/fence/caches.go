@@ -40,15 +40,17 @@ var Caches = []Cache{
 	{Tool: "cargo programs", Sources: []Source{{"CARGO_HOME", "bin", false}}, Default: ".cargo/bin", Tails: []string{""}, ReadOnly: true, Tried: "cargo"},
 	{Tool: "rustup", Sources: []Source{{Var: "RUSTUP_HOME"}}, Default: ".rustup", Tails: []string{""}, ReadOnly: true, Tried: "cargo"},
 	{Tool: "npm", Sources: []Source{{Var: "npm_config_cache"}}, Default: ".npm", Tails: []string{"_cacache", "_logs"}, Relocate: "npm_config_cache", Tried: "npm"},
-	{Tool: "pnpm store", Sources: []Source{{"PNPM_HOME", "store", false}, {"XDG_DATA_HOME", "pnpm/store", false}}, Default: ".local/share/pnpm/store", Tails: []string{""}},
-	{Tool: "pnpm metadata", Sources: []Source{{"XDG_CACHE_HOME", "pnpm", false}}, Default: ".cache/pnpm", Tails: []string{""}, Execute: []string{"dlx"}},
+	// pnpm_config_* since its version 11, npm_config_* before.
+	{Tool: "pnpm store", Sources: []Source{{Var: "pnpm_config_store_dir"}, {Var: "npm_config_store_dir"}, {"PNPM_HOME", "store", false}, {"XDG_DATA_HOME", "pnpm/store", false}}, Default: ".local/share/pnpm/store", Tails: []string{""}},
+	{Tool: "pnpm metadata", Sources: []Source{{Var: "pnpm_config_cache_dir"}, {Var: "npm_config_cache_dir"}, {"XDG_CACHE_HOME", "pnpm", false}}, Default: ".cache/pnpm", Tails: []string{""}, Execute: []string{"dlx"}},
 	{Tool: "yarn", Sources: []Source{{Var: "YARN_CACHE_FOLDER"}, {"XDG_CACHE_HOME", "yarn", false}}, Default: ".cache/yarn", Tails: []string{""}, Relocate: "YARN_CACHE_FOLDER"},
-	{Tool: "yarn (berry)", Sources: []Source{{"YARN_GLOBAL_FOLDER", "cache", false}}, Default: ".yarn/berry/cache", Tails: []string{""}, Relocate: "YARN_GLOBAL_FOLDER"},
-	{Tool: "bun", Sources: []Source{{Var: "BUN_INSTALL_CACHE_DIR"}, {"BUN_INSTALL", "install/cache", false}}, Default: ".bun/install/cache", Tails: []string{""}, Relocate: "BUN_INSTALL_CACHE_DIR"},
+	{Tool: "yarn (berry)", Sources: []Source{{Var: "YARN_GLOBAL_FOLDER"}, {"XDG_DATA_HOME", "yarn/berry", false}}, Default: ".yarn/berry", Tails: []string{"cache", "index", "metadata"}, Relocate: "YARN_GLOBAL_FOLDER"},
+	{Tool: "bun", Sources: []Source{{Var: "BUN_INSTALL_CACHE_DIR"}, {"BUN_INSTALL", "install/cache", false}, {"XDG_CACHE_HOME", ".bun/install/cache", false}}, Default: ".bun/install/cache", Tails: []string{""}, Relocate: "BUN_INSTALL_CACHE_DIR"},
 	{Tool: "uv", Sources: []Source{{Var: "UV_CACHE_DIR"}, {"XDG_CACHE_HOME", "uv", false}}, Default: ".cache/uv", Tails: []string{""}, Repositories: []string{"git-v*/db/*", "git-v*/checkouts/*/*/.git"}, Relocate: "UV_CACHE_DIR"},
 	{Tool: "pip", Sources: []Source{{Var: "PIP_CACHE_DIR"}, {"XDG_CACHE_HOME", "pip", false}}, Default: ".cache/pip", Tails: []string{""}, Relocate: "PIP_CACHE_DIR", Tried: "pip"},
 	{Tool: "Maven", Default: ".m2", Tails: []string{"repository"}},
-	{Tool: "Gradle", Sources: []Source{{Var: "GRADLE_USER_HOME"}}, Default: ".gradle", Tails: []string{"caches", "wrapper/dists"}, Execute: []string{"*/*/gradle-*"}, Relocate: "GRADLE_USER_HOME"},
+	// Not daemon, which names processes to connect to, nor native, which holds libraries.
+	{Tool: "Gradle", Sources: []Source{{Var: "GRADLE_USER_HOME"}}, Default: ".gradle", Tails: []string{"caches", "workers", "wrapper/dists"}, Execute: []string{"*/*/gradle-*"}, Relocate: "GRADLE_USER_HOME"},
 	// With CCACHE_DIR, and in the old place, ccache reads its configuration from the
 	// cache itself, and prefix_command there runs a program.
 	{Tool: "ccache", Sources: []Source{{Var: "CCACHE_DIR"}, {"XDG_CACHE_HOME", "ccache", false}}, Default: ".cache/ccache", Tails: []string{""}, Execute: []string{"ccache.conf"}, Relocate: "CCACHE_DIR", Tried: "ccache"},

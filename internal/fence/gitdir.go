@@ -38,7 +38,7 @@ func (b *builder) findRepository(writable []string) error {
 	case info.IsDir():
 		b.repo.common = at
 		// A main worktree has none: what is in it, the guard would only keep.
-		if text, err := repos.ReadPointer(filepath.Join(at, "commondir")); err == nil && text != "." {
+		if text, err := repos.ReadPointer(filepath.Join(at, "commondir")); err == nil && filepath.Clean(text) != "." {
 			b.out.Notes = append(b.out.Notes, fmt.Sprintf("%q exists and leads git to the configuration and hooks of another directory; remove it if you did not make it", filepath.Join(at, "commondir")))
 		}
 	case info.Mode()&os.ModeSymlink != 0:

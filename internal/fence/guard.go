@@ -77,7 +77,9 @@ func (b *builder) executed(g Grant) (paths []string) {
 
 func addAll(add adder, dir string, list []Guarded) {
 	for _, g := range list {
-		add(filepath.Join(dir, g.Name), g.Why)
+		if at := filepath.Join(dir, g.Name); !g.IfThere || exists(at) {
+			add(at, g.Why)
+		}
 	}
 }
 

@@ -178,7 +178,7 @@ func (b *builder) relocate() {
 	}
 	for _, c := range Caches {
 		if c.Relocate != "" {
-			b.out.Env[c.Relocate] = dir + "/" + relocated(c)
+			b.out.Env[c.Relocate] = dir + "/" + c.Default
 		}
 	}
 	for _, g := range b.caches {
@@ -194,14 +194,6 @@ func (b *builder) relocate() {
 
 // ScratchDir is where a private scratch is, as the jail sees it.
 const ScratchDir = "/tmp"
-
-// relocated is a cache's place below the scratch: that of a HOME there.
-func relocated(c Cache) string {
-	if c.Tool == "yarn (berry)" {
-		return ".yarn/berry" // the variable names the directory above the cache
-	}
-	return c.Default
-}
 
 // finish adds the repository's directories and the guard.
 func (b *builder) finish() (Result, error) {

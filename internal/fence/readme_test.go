@@ -30,7 +30,7 @@ func tables() string {
 	for _, g := range []struct {
 		in   string
 		list []Guarded
-	}{{"a git directory", GitGuarded}, {"a linked worktree's git directory", WorktreeGuarded}, {"the workspace", WorkspaceGuarded}, {"the workspace, if it is HOME", HomeGuarded}} {
+	}{{"a git directory", append(GitGuarded[:len(GitGuarded):len(GitGuarded)], Modules)}, {"a linked worktree's git directory", WorktreeGuarded}, {"the workspace", WorkspaceGuarded}, {"HOME, where it is granted", HomeGuarded}} {
 		var names []string
 		for _, e := range g.list {
 			names = append(names, "`"+e.Name+"`")

@@ -149,9 +149,9 @@ func (b *builder) guardTarget(t target, add adder) {
 // The directory is a readable root and no mount: a mount may not cover what is
 // protected in it.
 func (b *builder) guardModules(dir string, add adder) {
-	at := filepath.Join(dir, "modules")
+	at := filepath.Join(dir, Modules.Name)
 	if !isDir(at) || roots.IsPlaceholder(at) { // the latter of another run
-		add(at, "holds the git directories of submodules")
+		add(at, Modules.Why)
 		return
 	}
 	closed := b.close(at)
@@ -177,7 +177,7 @@ func (b *builder) close(dir string) bool {
 		return false
 	}
 	p.ReadableRoots = append(p.ReadableRoots, dir)
-	b.out.Guards = append(b.out.Guards, Guard{Path: dir, Why: "holds the git directories of submodules"})
+	b.out.Guards = append(b.out.Guards, Guard{Path: dir, Why: Modules.Why})
 	return true
 }
 

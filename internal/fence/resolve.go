@@ -114,6 +114,9 @@ func (r *reacher) misplaced(path string, res host.Resolution) string {
 			return fmt.Sprintf("%q is, or holds, your home directory or the workspace", res.Path)
 		}
 	}
+	if slices.Contains(systemDirs, res.Path) || runtimeDir(res.Path) {
+		return fmt.Sprintf("%q is a system directory", res.Path)
+	}
 	for _, dir := range systemTrees {
 		if host.Beneath(dir, res.Path) || host.Beneath(res.Path, dir) && !local(res.Path) {
 			return fmt.Sprintf("%q is a system directory", res.Path)
@@ -141,6 +144,17 @@ func local(path string) bool {
 	name, ok := strings.CutPrefix(path, "/usr/local/")
 	first, _, _ := strings.Cut(name, "/")
 	return ok && !slices.Contains([]string{"bin", "etc", "include", "lib", "libexec", "man", "sbin", "share"}, first)
+}
+
+// runtimeDir says that a path is where a user's services listen.
+func runtimeDir(path string) bool {
+	return filepath.Dir(path) == "/run/user" || path == "/run/user" || host.Beneath(path, "/run/dbus") || host.Beneath(path, "/run/systemd")
+}
+
+// systemDirs are no cache and no temporary directory themselves; one in them may be.
+var systemDirs = []string{
+	"/", "/home", "/media", "/mnt", "/nix", "/opt", "/root", "/run", "/srv", "/var", "/var/cache", "/var/lib", "/var/log", "/var/spool",
+	"/Users", "/private", "/private/var",
 }
 
 // systemTrees and private are never a cache, whatever a variable says.
