@@ -37,6 +37,10 @@ func planted(s *site) map[string]func(*protocol.Policy) {
 		"a rw mount": func(p *protocol.Policy) {
 			p.Mounts = []protocol.Mount{{Path: at, Access: protocol.ReadWrite, Required: true}}
 		},
+		"a worktree's git directory": func(p *protocol.Policy) {
+			p.WritableRoots = append(p.WritableRoots, at)
+			p.Protected = []string{at + "/commondir"}
+		},
 		"a readable root": func(p *protocol.Policy) { p.ReadableRoots = []string{at} },
 	}
 }
@@ -73,6 +77,41 @@ func TestFencePlantedLink(t *testing.T) {
 					t.Errorf("%s: the control: %+v", name, r.exit)
 				}
 			}
+		}
+	})
+}
+
+// The same of a worktree's git directory: a run on the directory around both puts a
+// link in its place, or in that of the common one, and a run in the worktree follows
+// neither.
+func TestFencePlantedGitDirectory(t *testing.T) {
+	eachSite(t, func(t *testing.T, s *site) {
+		env := s.gitEnv()
+		s.mkdir("victim")
+		s.onHost("git -C ../victim init -q && cd ../victim && echo one >f && git add f && git commit -qm one")
+		tree := s.path("ws/tree")
+		write := try + "try pack 'echo x >$(git rev-parse --git-common-dir)/planted'"
+		for name, plant := range map[string]string{
+			"the repository":      "mv main/.git gone && ln -s ../../victim/.git main/.git",
+			"the worktree's own":  "mkdir evil && cp -r main/.git/worktrees evil/ && echo ../../../../victim/.git >evil/worktrees/tree/commondir && mv main/.git gone && ln -s ../evil main/.git",
+			"what is around both": "mkdir -p x && cp -r main x && ln -sfn ../../../victim/.git/objects x/main/.git/objects; mv main gone; ln -s x/main main",
+		} {
+			s.onHost("rm -rf ../ws/* && mkdir main && git -C main init -q && cd main && echo one >f && git add f && git commit -qm one && git worktree add -q ../tree")
+			before := s.read("victim/.git/config") + s.onHost("cd ../victim; find . | sort")
+			in := []string{"--preset", "fence", "--workspace", tree}
+			if r := s.good(env, write, in...); r.out != "pack yes\n" {
+				t.Errorf("%s, before: %q, %q", name, r.out, r.messages)
+			}
+			s.good(env, plant, "--preset", "fence", "--no-guard")
+			s.run(env, "cd "+tree+"\n"+write+"\nfor d in $(git rev-parse --git-dir --git-common-dir) "+s.path("victim/.git")+"; do echo x >$d/planted; echo x >$d/objects/planted; done", in...)
+			if after := s.read("victim/.git/config") + s.onHost("cd ../victim; find . | sort"); after != before {
+				t.Errorf("%s: the victim was written:\n%s", name, after)
+			}
+			// The control: granted by name, it is written.
+			if r := s.good(env, "echo x >"+s.path("victim/.git/planted"), append(in, "--rw", s.path("victim"))...); !s.exists("victim/.git/planted") {
+				t.Errorf("the control: %q", r.messages)
+			}
+			s.onHost("rm ../victim/.git/planted")
 		}
 	})
 }

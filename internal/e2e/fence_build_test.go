@@ -73,6 +73,7 @@ func TestFenceGoModule(t *testing.T) {
 		if r := s.good(env, build, append(args, "--preset", "workspace", "--ro", s.path("proxy"))...); r.out != "from the dependency\n" {
 			t.Errorf("workspace, from the proxy: %q, %q", r.out, r.messages)
 		}
+		s.control()
 	})
 }
 
@@ -116,8 +117,12 @@ func TestFenceCargo(t *testing.T) {
 	cargo := fenceTool(t, "cargo")
 	// A toolchain in another user's home is not this one's to read.
 	s := newSite(t, meAtHome())
-	s.write("ws/Cargo.toml", "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2021\"\n")
-	s.write("ws/src/main.rs", "fn main() { println!(\"from cargo\"); }\n")
+	dep := s.mkdir("dep")
+	s.write("dep/Cargo.toml", "[package]\nname = \"dep\"\nversion = \"0.1.0\"\nedition = \"2021\"\n")
+	s.write("dep/src/lib.rs", "pub const NAME: &str = \"from the dependency\";\n")
+	s.onHost("cd ../dep && git init -q && git add . && git -c user.name=A -c user.email=a@example.org commit -qm dep")
+	s.write("ws/Cargo.toml", "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[dependencies]\ndep = { git = \"file://"+dep+"\" }\n")
+	s.write("ws/src/main.rs", "fn main() { println!(\"{}\", dep::NAME); }\n")
 	s.outsideDirs()
 	rustup := os.Getenv("RUSTUP_HOME")
 	if rustup == "" {
@@ -126,11 +131,20 @@ func TestFenceCargo(t *testing.T) {
 	env := s.fenceEnv("RUSTUP_HOME=" + rustup)
 	env[0] = "PATH=" + strings.TrimSuffix(cargo, "/cargo") + ":/usr/bin:/bin"
 	for _, preset := range []string{"fence", "workspace"} {
-		if r := s.good(env, "cargo build -q && target/debug/app && rm -r target", "--preset", preset, "--ro", strings.TrimSuffix(cargo, "/cargo")); r.out != "from cargo\n" {
+		if r := s.good(env, "cargo build -q && target/debug/app && rm -r target", "--preset", preset, "--ro", strings.TrimSuffix(cargo, "/cargo"), "--ro", dep); r.out != "from the dependency\n" {
 			t.Errorf("%s: %q, %q", preset, r.out, r.messages)
 		}
 		s.noneOutside(env, preset)
 	}
+	// Offline, from what the first build left in the cache of the host.
+	if got := s.onHost("cd ../home/.cargo/git && ls -d db/dep-* checkouts/dep-*/*"); strings.Count(got, "\n") != 2 {
+		t.Errorf("cargo's cache was not used: %q", got)
+	}
+	s.onHost("cd .. && mv dep gone")
+	if r := s.good(env, "cargo build -q --offline && target/debug/app", "--preset", "fence"); r.out != "from the dependency\n" {
+		t.Errorf("from the cache: %q, %q", r.out, r.messages)
+	}
+	s.control()
 }
 
 func TestFenceNpm(t *testing.T) {
@@ -150,6 +164,7 @@ func TestFenceNpm(t *testing.T) {
 		if got := s.onHost("find ../home/.npm/_cacache -type f | head -1; ls ../home/.npm/_logs | head -1"); strings.Count(got, "\n") < 2 {
 			t.Errorf("npm's cache was not used: %q", got)
 		}
+		s.control()
 	})
 }
 
@@ -166,6 +181,7 @@ PYTHONPATH=lib /usr/bin/python3 -c 'import dep; print(dep.name)'; rm -rf lib`
 			}
 			s.noneOutside(s.fenceEnv(), preset)
 		}
+		s.control()
 	})
 }
 
@@ -205,6 +221,7 @@ func TestFenceCcache(t *testing.T) {
 		if got := s.onHost("find ../home/.cache/ccache ../moved -name '*R' | sed 's/moved.*/moved/; s/home.*/home/' | sort -u"); got != "../home\n../moved\n" {
 			t.Errorf("the caches that were filled: %q", got)
 		}
+		s.control()
 		// With CCACHE_DIR the configuration is in the cache, and names a program.
 		const plant = try + `try conf 'echo prefix_command=/evil >$CCACHE_DIR/ccache.conf'
 try move 'mv $CCACHE_DIR/ccache.conf $CCACHE_DIR/x'`

@@ -4,8 +4,11 @@ package e2e
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"sandboxd/internal/fence"
 )
 
 // gitEnv is fenceEnv with an identity.
@@ -214,13 +217,23 @@ func TestFenceReadersBesidePlaceholders(t *testing.T) {
 	s := newSite(t, meAtHome())
 	env := s.gitEnv()
 	os.Remove(s.path("home/.gitconfig"))
-	script := "git config --global --list; git --version >/dev/null && bash -ic 'echo bash' 2>/dev/null; bash -lc 'echo login' 2>/dev/null; sh -lc 'echo sh' 2>/dev/null"
-	want := "bash\nlogin\nsh\n"
+	script := "git config --global --list; git --version >/dev/null && bash -ic 'echo bash' 2>/dev/null; bash -lc 'echo login; exit' 2>/dev/null; sh -lc 'echo sh' 2>/dev/null; PATH=$HOME/bin:$HOME/.local/bin:$PATH env echo found"
+	want := "bash\nlogin\nsh\nfound\n"
 	if _, err := os.Stat("/usr/bin/zsh"); err == nil {
 		script, want = script+"; zsh -ilc 'echo zsh' 2>/dev/null", want+"zsh\n"
 	}
-	r := s.run(env, script+"; "+try+"for f in .bashrc .profile .zshrc .gitconfig; do try $f \"echo x >>$HOME/$f\"; done", "--preset", "fence", "--workspace", s.home())
-	if r.out != want+".bashrc no\n.profile no\n.zshrc no\n.gitconfig no\n" {
-		t.Errorf("%q, %q", r.out, r.messages)
+	script += "; " + try
+	for _, g := range fence.HomeGuarded {
+		if !g.IfThere {
+			script += "\nmkdir -p $HOME/" + filepath.Dir(g.Name) + " 2>/dev/null; try " + g.Name + " 'echo x >>$HOME/" + g.Name + "'; try " + g.Name + " 'mkdir $HOME/" + g.Name + "'"
+			want += g.Name + " no\n" + g.Name + " no\n"
+		}
+	}
+	// Granted by any name: as the workspace, and beside another one.
+	for _, args := range [][]string{{"--workspace", s.home()}, {"--rw", s.home()}, {"--workspace", s.dir}} {
+		r := s.run(env, script, append([]string{"--preset", "fence"}, args...)...)
+		if r.out != want {
+			t.Errorf("%q: %q, %q", args, r.out, r.messages)
+		}
 	}
 }
