@@ -20,7 +20,7 @@ const (
 
 // The host saves a masked file as editors do, by rename: the kernel takes the mask away.
 func TestMountMaskLostToTheHost(t *testing.T) {
-	const reader = `trap '' TERM; echo ready; i=0; while [ $((i+=1)) -lt 1000 ]; do cat .env 2>/dev/null; done`
+	const reader = `trap '' TERM; echo ready; i=0; while [ $((i+=1)) -lt 1000000 ]; do cat .env 2>/dev/null; done`
 	eachSite(t, func(t *testing.T, s *site) {
 		s.write("ws/.env", "secret one\n")
 		c := connect(t, s.u, s.policy(s.protect("ws/.env")))
@@ -36,7 +36,9 @@ func TestMountMaskLostToTheHost(t *testing.T) {
 			}
 			r := c.collect(id)
 			best = min(best, time.Since(from))
-			if r.exit == nil || !r.exit.Cancelled || r.exit.TimedOut || strings.Contains(r.stdout, "secret one") {
+			// What it read meanwhile says nothing: rename(2) takes the mount away before it
+			// moves the name, so even the old file shows for a moment.
+			if r.exit == nil || !r.exit.Cancelled || r.exit.TimedOut {
 				t.Fatalf("got %+v, %+v, %q", r.exit, r.fail, r.stdout)
 			}
 			if got := mountSkips(r); !strings.Contains(got, s.path("ws/.env")) || !strings.HasSuffix(got, "was replaced on the host during the run; stopped") {

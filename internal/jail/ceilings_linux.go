@@ -36,6 +36,10 @@ func (j *job) ceilings() error {
 		j.noGroup = j.host.noBase
 		return nil
 	}
+	if j.spare != nil {
+		j.group = j.spare
+		return nil
+	}
 	var err error
 	j.group, err = j.host.base.Create(j.host.serial.Add(1), j.req.Policy.Limits)
 	var small *cgroup.TooSmallError
@@ -46,6 +50,13 @@ func (j *job) ceilings() error {
 		j.group, j.noGroup = nil, err.Error()
 	}
 	return nil
+}
+
+// disown leaves the cgroup of a standby to the standby, which was thrown away.
+func (j *job) disown(k *keeper) {
+	if j.group != nil && j.group == k.job.group {
+		j.group = nil
+	}
 }
 
 // born has the child start inside its cgroup, by clone3(CLONE_INTO_CGROUP): no

@@ -11,6 +11,7 @@ type Config struct {
 	RequireEnforced   bool
 	AcceptSkip        []string
 	OnMaskLoss        MaskLoss
+	NoStandby         bool // build no jail before its command is known
 }
 
 // Unenforced says why nothing at all could be enforced here, or "".

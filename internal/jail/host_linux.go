@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -31,7 +32,16 @@ type Host struct {
 	base       *cgroup.Base // nil: noBase says why
 	noBase     string
 	serial     atomic.Uint64 // of executions, for the names of their cgroups
-	noExitInfo atomic.Bool   // this kernel's pidfds do not tell exit statuses
+	standing   standing
+	noExitInfo atomic.Bool // this kernel's pidfds do not tell exit statuses
+}
+
+// standing is the standby, if there is one.
+type standing struct {
+	sync.Mutex
+	keeper  *keeper
+	running int // executions
+	closed  bool
 }
 
 // namespaceKinds are those that bubblewrap makes anew, by their names below

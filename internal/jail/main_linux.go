@@ -14,21 +14,25 @@ import (
 // Start begins one execution and returns at once.
 func (h *Host) Start(req Request, sink Sink) *Run {
 	r := newRun(req, sink)
-	go r.main(h)
+	go h.launch(r)
 	return r
 }
 
-// main is the whole life of one execution. Its thread is the parent of the
+// main is the whole life of one execution, in a standby's jail if there is one. Its thread is the parent of the
 // scaffolding, whose parent-death signal follows that thread.
-func (r *Run) main(h *Host) {
+func (r *Run) main(h *Host, k *keeper) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer close(r.released)
 	if t := r.deadline(); t != nil {
 		defer t.Stop()
 	}
-	j, err := h.prepare(r.req)
+	j, err := h.prepare(r.req, k)
 	defer func() { r.leftover = errors.Join(r.leftover, j.release()) }()
+	if k != nil && (err != nil || r.stopReason() != NotStopped) {
+		k.discard()
+		j.disown(k)
+	}
 	if err != nil {
 		r.finish(nil, asError(err, refused))
 		return
@@ -37,7 +41,7 @@ func (r *Run) main(h *Host) {
 		r.finish(r.exitOf(j, nil, nil, r.neverStarted()), nil)
 		return
 	}
-	p, err := h.spawn(j)
+	p, err := j.process(r, k)
 	if err != nil {
 		r.finish(nil, asError(err, spawnFailed))
 		return
@@ -48,6 +52,16 @@ func (r *Run) main(h *Host) {
 	if !s.gather() {
 		r.leftover = fmt.Errorf("a process of the execution could not be ended")
 	}
+}
+
+// process is the standby's, or started now.
+func (j *job) process(r *Run, k *keeper) (*process, error) {
+	if k != nil {
+		if p, ok, err := k.take(r, j); ok || err != nil {
+			return p, err
+		}
+	}
+	return j.host.spawn(j)
 }
 
 // supervise runs from the spawned scaffolding to the result.

@@ -60,7 +60,7 @@ func (j *job) build() error {
 	}
 	e := env.Build(j.environment())
 	limits := j.req.Policy.Limits
-	j.spec = spec.Spec{Argv: j.req.Argv, Env: e.Env, Path: e.Path, Cwd: cwd,
+	j.spec = spec.Spec{Command: spec.Command{Argv: j.req.Argv, Env: e.Env, Path: e.Path, Cwd: cwd},
 		FsizeBytes: limits.FsizeBytes, CPUSeconds: limits.CPUSeconds, MemBytes: limits.MemBytes, Pids: limits.Pids}
 	j.processes()
 	if j.jailed() {

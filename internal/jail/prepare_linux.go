@@ -30,7 +30,9 @@ type job struct {
 	places  *roots.Placeholders
 	bwrap   *bwrap.Command // nil: degraded
 	spec    spec.Spec
+	standby bool // for a jail that waits for a command: nothing has asked for it yet
 
+	spare   *cgroup.Group // of a standby, with the same ceilings
 	group   *cgroup.Group // nil: no ceilings, or noGroup says why not
 	noGroup string
 	unheld  []string // what is not as the ceilings that were set promise
@@ -38,8 +40,11 @@ type job struct {
 
 // prepare turns a request into everything that spawning needs, or refuses.
 // Nothing runs. The job must be released in either case.
-func (h *Host) prepare(req Request) (*job, error) {
+func (h *Host) prepare(req Request, k *keeper) (*job, error) {
 	j := &job{host: h, req: req, facts: h.Facts}
+	if k != nil && k.job.req.Policy.Limits == req.Policy.Limits {
+		j.spare = k.job.group
+	}
 	return j, j.build()
 }
 
@@ -57,7 +62,7 @@ func (j *job) build() error {
 		return err
 	}
 	e := env.Build(j.environment())
-	j.spec = spec.Spec{Argv: j.req.Argv, Env: e.Env, Path: e.Path, Cwd: cwd,
+	j.spec = spec.Spec{Command: spec.Command{Argv: j.req.Argv, Env: e.Env, Path: e.Path, Cwd: cwd},
 		FsizeBytes: j.req.Policy.Limits.FsizeBytes, CPUSeconds: j.req.Policy.Limits.CPUSeconds}
 	if j.jailed() {
 		if err := j.render(); err != nil {
@@ -66,6 +71,9 @@ func (j *job) build() error {
 	}
 	j.spec.Checks = j.checks()
 	j.restrict()
+	if j.standby && !j.parkable() {
+		return errNoStandby
+	}
 	if err := j.ceilings(); err != nil {
 		return err
 	}
@@ -92,7 +100,9 @@ func (j *job) survey() error {
 	}
 	j.reached = reached
 	j.facts.Layout, j.facts.Aliases = reached.Layout(), reached.Aliases()
-	j.host.memory.Add(reached)
+	if !j.standby { // what has run nothing let nothing be written
+		j.host.memory.Add(reached)
+	}
 	return nil
 }
 
@@ -139,6 +149,9 @@ func degradedScratch(p protocol.Policy) string {
 
 // render makes the placeholders, then bubblewrap's arguments.
 func (j *job) render() error {
+	if j.standby && len(j.plan.Placeholders()) > 0 {
+		return errNoStandby
+	}
 	var err error
 	if j.places, err = roots.Place(j.plan.Ops, j.reached); err != nil {
 		return err

@@ -75,6 +75,9 @@ func (l *loop) end(cause error) error {
 				l.note(r)
 			}
 		}
+		if l.runner != nil {
+			l.runner.Close()
+		}
 	}()
 	go func() {
 		defer close(joined)

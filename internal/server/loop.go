@@ -16,6 +16,8 @@ import (
 // Runner starts executions; *jail.Host is the real one.
 type Runner interface {
 	Start(req jail.Request, sink jail.Sink) *jail.Run
+	Ready(p protocol.Policy) // an execution under p is likely to come
+	Close()                  // none will come
 }
 
 // loop is one conversation.
@@ -170,6 +172,9 @@ func (l *loop) hello(id uint64, h protocol.Hello) error {
 		return nil
 	}
 	l.greeted = true
+	if l.runner != nil {
+		l.runner.Ready(l.base)
+	}
 	return nil
 }
 

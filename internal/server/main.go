@@ -64,7 +64,7 @@ func serve(o Options, version string) error {
 func (l *loop) look(ctx context.Context, o Options) error {
 	host, err := jail.NewHost(ctx, jail.Config{
 		Bwrap: o.Bwrap, CgroupBase: o.CgroupBase, Mutable: o.Mutable,
-		AllowNestedUserns: o.AllowNestedUserns, RequireEnforced: o.RequireEnforced, AcceptSkip: o.AcceptSkip, OnMaskLoss: o.OnMaskLoss,
+		AllowNestedUserns: o.AllowNestedUserns, RequireEnforced: o.RequireEnforced, AcceptSkip: o.AcceptSkip, OnMaskLoss: o.OnMaskLoss, NoStandby: o.NoStandby,
 	})
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ type Options struct {
 	RequireEnforced   bool
 	AcceptSkip        []string
 	OnMaskLoss        jail.MaskLoss
+	NoStandby         bool
 }
 
 // Usage is the text that --help prints for the server's flags.
@@ -36,6 +37,7 @@ const Usage = `sandboxd [flags]: serve one broker; base policy on descriptor 3, 
   --on-mask-loss stop|report
                           when the host replaces a protected path during a run: stop the
                           command (default), or only report it
+  --standby on|off        keep the next command's jail ready while none runs (default on)
 `
 
 type list []string
@@ -57,6 +59,7 @@ func ParseOptions(args []string) (Options, error) {
 	fs.BoolVar(&o.RequireEnforced, "require-enforced", false, "")
 	fs.Var((*list)(&o.AcceptSkip), "accept-skip", "")
 	fs.Func("on-mask-loss", "", o.setMaskLoss)
+	fs.Func("standby", "", o.setStandby)
 	if err := fs.Parse(args); err != nil {
 		return Options{}, err
 	}
@@ -74,6 +77,15 @@ func ParseOptions(args []string) (Options, error) {
 		}
 	}
 	return o, nil
+}
+
+func (o *Options) setStandby(v string) error {
+	switch v {
+	case "on", "off":
+		o.NoStandby = v == "off"
+		return nil
+	}
+	return errors.New("it is on or off")
 }
 
 func (o *Options) setMaskLoss(s string) error {

@@ -22,34 +22,43 @@ func guarded() (f *spec.Failure) {
 }
 
 func readSpec() (spec.Spec, *spec.Failure) {
-	var st unix.Stat_t
-	if err := unix.Fstat(spec.SpecFD, &st); err != nil {
-		return spec.Spec{}, failure(spec.StepSpec, "cannot stat the specification", err)
+	buf, f := readWhole(spec.SpecFD, spec.StepSpec, "specification")
+	if f != nil {
+		return spec.Spec{}, f
 	}
-	if st.Size > spec.MaxSpec {
-		return spec.Spec{}, failure(spec.StepSpec, "the specification is too large", unix.EFBIG)
-	}
-	buf := make([]byte, st.Size)
-	// pread: the offset is shared with the helper's descriptor.
-	for n := 0; n < len(buf); {
-		m, err := unix.Pread(spec.SpecFD, buf[n:], int64(n))
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return spec.Spec{}, failure(spec.StepSpec, "cannot read the specification", err)
-		}
-		if m == 0 {
-			return spec.Spec{}, failure(spec.StepSpec, "the specification is short", nil)
-		}
-		n += m
-	}
-	unix.Close(spec.SpecFD)
 	s, err := spec.DecodeSpec(buf)
 	if err != nil {
 		return spec.Spec{}, failure(spec.StepSpec, "cannot decode the specification", err)
 	}
 	return s, nil
+}
+
+// readWhole reads a memfd and closes it.
+func readWhole(fd int, step, what string) ([]byte, *spec.Failure) {
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, failure(step, "cannot stat the "+what, err)
+	}
+	if st.Size > spec.MaxSpec {
+		return nil, failure(step, "the "+what+" is too large", unix.EFBIG)
+	}
+	buf := make([]byte, st.Size)
+	// pread: the offset is shared with the helper's descriptor.
+	for n := 0; n < len(buf); {
+		m, err := unix.Pread(fd, buf[n:], int64(n))
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil, failure(step, "cannot read the "+what, err)
+		}
+		if m == 0 {
+			return nil, failure(step, "the "+what+" is short", nil)
+		}
+		n += m
+	}
+	return buf, nil
 }
 
 // require refuses the execution where a layer that the server demands is a skip.

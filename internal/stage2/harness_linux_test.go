@@ -132,8 +132,8 @@ func (w world) file(t *testing.T, name, content string, mode os.FileMode) string
 // spec asks for everything a jail has, for argv.
 func (w world) spec(argv ...string) spec.Spec {
 	s := spec.Spec{
-		Argv: argv, Env: []string{"A=b", "Z="}, Path: []string{"/nonexistent", "/usr/bin", "/bin"}, Cwd: "/",
-		Jailed: w.jailed,
+		Command: spec.Command{Argv: argv, Env: []string{"A=b", "Z="}, Path: []string{"/nonexistent", "/usr/bin", "/bin"}, Cwd: "/"},
+		Jailed:  w.jailed,
 		Landlock: spec.Landlock{Enabled: true, Scope: true, DenyNet: true, Rules: []spec.Rule{
 			{Path: "/", Access: spec.AccessRead},
 			{Path: w.dir, Access: spec.AccessWrite},

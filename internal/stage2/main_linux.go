@@ -54,6 +54,7 @@ type process struct {
 	before status
 	binary string // argv[0] resolved
 	rules  *landlock.Ruleset
+	alone  bool // the helper is gone
 }
 
 // run makes the steps in the one order that works. It returns what failed, or nil
@@ -64,13 +65,14 @@ func run() *spec.Failure {
 		return f
 	}
 	p := &process{spec: s}
-	for _, step := range []func() *spec.Failure{
-		p.session,
-		// The directory and argv[0] are looked up in the view that the mounts
-		// made, before Landlock could turn a plain answer into EACCES.
+	command := []func() *spec.Failure{
+		// The directory and argv[0] are looked up in the view that the mounts made.
 		p.chdir,
 		p.lookup,
+	}
+	policy := []func() *spec.Failure{
 		p.openStatus,
+		p.look,
 		p.verify,
 		// Building opens paths, enforcing comes after the last open of ours.
 		p.buildLandlock,
@@ -83,9 +85,21 @@ func run() *spec.Failure {
 		p.seccomp,
 		p.readBack,
 		p.require,
-	} {
+	}
+	steps := []func() *spec.Failure{p.session}
+	if s.Standby {
+		// stat(2), access(2) and chdir(2) answer the same under Landlock.
+		command = append([]func() *spec.Failure{p.standby, p.verify}, command...)
+		steps = append(append(steps, policy...), command...)
+	} else {
+		steps = append(append(steps, command...), policy...)
+	}
+	for _, step := range steps {
 		if f := step(); f != nil {
 			return f
+		}
+		if p.alone {
+			return nil
 		}
 	}
 	// Not before seccomp: a report means that everything in it holds, and end of
@@ -94,6 +108,6 @@ func run() *spec.Failure {
 		return nil
 	}
 	// syscall.Exec also puts back the soft RLIMIT_NOFILE that Go's runtime raised.
-	err := syscall.Exec(p.binary, s.Argv, s.Env)
+	err := syscall.Exec(p.binary, p.spec.Argv, p.spec.Env)
 	return execFailure(p.binary, err)
 }

@@ -9,16 +9,23 @@ import (
 	"sandboxd/internal/stage2/spec"
 )
 
-// verify looks from inside at everything the helper believes the mounts to be. A
-// bubblewrap that merely executed its last argument would get here too, and a
-// path can have been exchanged between the helper's walk and the bind.
-func (p *process) verify() *spec.Failure {
+// look asks whether this is a jail at all: a bubblewrap that merely executed its last
+// argument would get here too.
+func (p *process) look() *spec.Failure {
 	// First: without new namespaces nothing else here means what it says.
 	for _, look := range []func() *spec.Failure{p.verifyNamespaces, p.verifyPrivileges, p.verifyView} {
 		if f := look(); f != nil {
 			return f
 		}
 	}
+	return nil
+}
+
+// verify looks from inside at the inodes that the helper believes to be mounted: a
+// path can have been exchanged between the helper's walk and the bind, and while a
+// standby waited. It makes nothing but calls that Landlock leaves alone.
+func (p *process) verify() *spec.Failure {
+	p.report.Roots, p.report.Masks = 0, 0
 	for _, c := range p.spec.Checks {
 		var why string
 		var err error

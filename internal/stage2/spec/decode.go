@@ -18,6 +18,7 @@ func DecodeSpec(b []byte) (Spec, error) {
 		mpack.Field{Name: "env", Read: list(&s.Env, maxValues, octets)},
 		mpack.Field{Name: "path", Read: list(&s.Path, maxValues, octets)},
 		mpack.Field{Name: "cwd", Read: octets(&s.Cwd)},
+		mpack.Field{Name: "standby", Read: truth(&s.Standby)},
 		mpack.Field{Name: "jailed", Read: truth(&s.Jailed)},
 		mpack.Field{Name: "namespaces", Read: list(&s.Namespaces, maxKinds, readNamespace)},
 		mpack.Field{Name: "no_caps", Read: truth(&s.NoCaps)},
@@ -38,6 +39,21 @@ func DecodeSpec(b []byte) (Spec, error) {
 		return Spec{}, err
 	}
 	return s, nil
+}
+
+// DecodeCommand reads exactly one command, by the same rules.
+func DecodeCommand(b []byte) (Command, error) {
+	var c Command
+	err := whole(b, object(
+		mpack.Field{Name: "argv", Read: list(&c.Argv, maxValues, octets)},
+		mpack.Field{Name: "env", Read: list(&c.Env, maxValues, octets)},
+		mpack.Field{Name: "path", Read: list(&c.Path, maxValues, octets)},
+		mpack.Field{Name: "cwd", Read: octets(&c.Cwd)},
+	))
+	if err != nil {
+		return Command{}, err
+	}
+	return c, nil
 }
 
 func readNamespace(n *Namespace) func(*mpack.Reader) error {

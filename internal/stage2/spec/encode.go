@@ -2,13 +2,20 @@ package spec
 
 import "sandboxd/internal/mpack"
 
+// Append writes c as one canonical map.
+func (c Command) Append(dst []byte) []byte { return c.fields(mpack.AppendMap(dst, 4)) }
+
+func (c Command) fields(dst []byte) []byte {
+	dst = appendList(dst, "argv", c.Argv, appendBin)
+	dst = appendList(dst, "env", c.Env, appendBin)
+	dst = appendList(dst, "path", c.Path, appendBin)
+	return appendOctets(dst, "cwd", c.Cwd)
+}
+
 // Append writes s as one canonical map.
 func (s Spec) Append(dst []byte) []byte {
-	dst = mpack.AppendMap(dst, 19)
-	dst = appendList(dst, "argv", s.Argv, appendBin)
-	dst = appendList(dst, "env", s.Env, appendBin)
-	dst = appendList(dst, "path", s.Path, appendBin)
-	dst = appendOctets(dst, "cwd", s.Cwd)
+	dst = s.Command.fields(mpack.AppendMap(dst, 20))
+	dst = appendTruth(dst, "standby", s.Standby)
 	dst = appendTruth(dst, "jailed", s.Jailed)
 	dst = appendList(dst, "namespaces", s.Namespaces, appendNamespace)
 	dst = appendTruth(dst, "no_caps", s.NoCaps)

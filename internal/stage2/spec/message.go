@@ -18,10 +18,11 @@ const (
 	maxKinds   = 16      // kinds of namespace; Linux has eight
 )
 
-// Message is what comes on fd 4: exactly one of the two is set.
+// Message is what comes on fd 4: exactly one of them is set.
 type Message struct {
 	Report  *Report
 	Failure *Failure
+	Parked  *Parked
 }
 
 // Error says which step failed and why, in the form spawn_failed has.
@@ -73,6 +74,11 @@ func (f Failure) Append(dst []byte) []byte {
 	return appendText(dst, "msg", clip(f.Msg, MaxText))
 }
 
+// Append writes the message.
+func (Parked) Append(dst []byte) []byte {
+	return mpack.AppendMap(mpack.AppendStr(mpack.AppendMap(dst, 1), "parked"), 0)
+}
+
 // DecodeMessage reads exactly one message, by the same strict rules as
 // DecodeSpec and within the bounds of Append. The error is a *mpack.Error.
 func DecodeMessage(b []byte) (Message, error) {
@@ -92,10 +98,14 @@ func DecodeMessage(b []byte) (Message, error) {
 				m.Failure = &failure
 				return readFailure(&failure)(r)
 			}},
+			{Name: "parked", Optional: true, Read: func(r *mpack.Reader) error {
+				m.Parked = &Parked{}
+				return object()(r)
+			}},
 		}); err != nil {
 			return err
 		}
-		if (m.Report == nil) == (m.Failure == nil) {
+		if one(m.Report != nil)+one(m.Failure != nil)+one(m.Parked != nil) != 1 {
 			return r.Fail("expected either a report or a failure")
 		}
 		return nil
@@ -104,6 +114,13 @@ func DecodeMessage(b []byte) (Message, error) {
 		return Message{}, err
 	}
 	return m, nil
+}
+
+func one(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 func readReport(p *Report) func(*mpack.Reader) error {

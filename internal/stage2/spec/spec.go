@@ -11,12 +11,18 @@ const (
 	ReportFD = 4 // SOCK_SEQPACKET to the helper
 )
 
-// Spec is everything stage 2 is told. It travels as canonical msgpack in a memfd.
-type Spec struct {
+// Command is what depends on the request alone.
+type Command struct {
 	Argv []string
 	Env  []string // NAME=VALUE, sorted: exactly what the command gets
 	Path []string // directories of the constructed PATH, for the look-up of Argv[0]
 	Cwd  string
+}
+
+// Spec is everything stage 2 is told. It travels as canonical msgpack in a memfd.
+type Spec struct {
+	Command
+	Standby bool // apply everything else, then wait for a Command: a memfd over fd 4
 
 	Jailed     bool        // inside bubblewrap
 	Namespaces []Namespace // the helper's own, of every kind the jail must have anew
@@ -142,6 +148,10 @@ type Seccomp struct {
 	DenyTrace bool // ptrace, process_vm_*, pidfd_getfd too (no Landlock)
 }
 
+// Parked is the message of a stage 2 that has applied everything and waits for its
+// Command.
+type Parked struct{}
+
 // Report is what stage 2 says just before execve.
 type Report struct {
 	Namespaces         []string // kinds found to be another than the helper's
@@ -181,6 +191,7 @@ type Failure struct {
 const (
 	StepSpec        = "spec"       // the specification could not be read
 	StepSession     = "session"    // setsid
+	StepCommand     = "command"    // the Command of a standby could not be read
 	StepChdir       = "chdir"      // the working directory
 	StepLookup      = "lookup"     // argv[0]: ENOENT not found, EACCES not executable, EISDIR
 	StepNamespaces  = "namespaces" // a namespace is the helper's own: bubblewrap made none

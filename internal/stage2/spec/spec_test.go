@@ -25,6 +25,17 @@ func sliceGen[T any](g *rapid.Generator[T]) *rapid.Generator[[]T] {
 	})
 }
 
+func commandGen() *rapid.Generator[Command] {
+	return rapid.Custom(func(t *rapid.T) Command {
+		return Command{
+			Argv: sliceGen(bytesGen()).Draw(t, "argv"),
+			Env:  sliceGen(bytesGen()).Draw(t, "env"),
+			Path: sliceGen(bytesGen()).Draw(t, "path"),
+			Cwd:  bytesGen().Draw(t, "cwd"),
+		}
+	})
+}
+
 func specGen() *rapid.Generator[Spec] {
 	namespace := rapid.Custom(func(t *rapid.T) Namespace {
 		return Namespace{Name: rapid.String().Draw(t, "name"), Ino: rapid.Uint64().Draw(t, "ino")}
@@ -58,10 +69,8 @@ func specGen() *rapid.Generator[Spec] {
 	})
 	return rapid.Custom(func(t *rapid.T) Spec {
 		return Spec{
-			Argv:       sliceGen(bytesGen()).Draw(t, "argv"),
-			Env:        sliceGen(bytesGen()).Draw(t, "env"),
-			Path:       sliceGen(bytesGen()).Draw(t, "path"),
-			Cwd:        bytesGen().Draw(t, "cwd"),
+			Command:    commandGen().Draw(t, "command"),
+			Standby:    rapid.Bool().Draw(t, "standby"),
 			Jailed:     rapid.Bool().Draw(t, "jailed"),
 			Namespaces: sliceGen(namespace).Draw(t, "namespaces"),
 			NoCaps:     rapid.Bool().Draw(t, "no caps"),
@@ -185,8 +194,8 @@ func TestPrefixesAreErrors(t *testing.T) {
 
 func full() Spec {
 	return Spec{
-		Argv: []string{"true"}, Env: []string{"A=b"}, Path: []string{"/bin"}, Cwd: "/",
-		Jailed: true, Namespaces: []Namespace{{"mnt", 1}}, NoCaps: true,
+		Command: Command{Argv: []string{"true"}, Env: []string{"A=b"}, Path: []string{"/bin"}, Cwd: "/"},
+		Jailed:  true, Namespaces: []Namespace{{"mnt", 1}}, NoCaps: true,
 		View:     View{Mounts: []Mount{{Path: "/", Holds: HoldsTree}}, Host: []HostMount{{"/x", "8:1"}}, Devices: []string{"8:1"}},
 		Checks:   []Check{{Path: "/w", What: CheckRoot, List: "writable_roots[0]"}},
 		Landlock: Landlock{Enabled: true, Rules: []Rule{{Path: "/", Access: AccessRead}}},
