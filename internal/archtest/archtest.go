@@ -62,6 +62,7 @@ var rules = map[string]rule{
 	"internal/testenv":             {},
 	"internal/archtest":            {},
 	"internal/e2e":                 {},
+	"internal/bench":               {},
 	"internal/seccomp/gen":         {may: []string{"internal/seccomp"}},
 	"internal/seccomp/seccomptest": {may: []string{"internal/seccomp", "internal/stage2/spec"}},
 	"protocol/internal/gentags":    {},
