@@ -58,6 +58,9 @@ func (r runner) notices(res broker.Result) {
 		complain(r.s, 0, errors.New("degraded: the command ran without a jail"))
 	}
 	for _, entry := range res.Enforcement {
+		if what, ok := strings.CutPrefix(entry, "skip:guard: "); ok && !r.o.report {
+			complain(r.s, 0, errors.New(guardNotice+what))
+		}
 		if strings.HasPrefix(entry, "skip:cgroup-v2:") && !r.o.report {
 			complain(r.s, 0, fmt.Errorf("not enforced: %s", strings.TrimPrefix(entry, "skip:")))
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sandboxd/protocol"
@@ -83,8 +84,13 @@ func (r runner) run() int {
 	stop := r.watch(e, h)
 	defer stop()
 	res, err := e.Wait()
-	code := r.conclude(res, err)
-	r.unguarded()
+	changes := r.preset.changes()
+	code := r.conclude(withChanges(res, changes), err)
+	if res.Enforcement == nil { // no report that they could be part of
+		for _, what := range changes {
+			complain(r.s, 0, errors.New(guardNotice+what))
+		}
+	}
 	// The command's end is the answer; a helper that then fails to clean up says so.
 	if err := h.Shutdown(ctx); err != nil {
 		complain(r.s, 0, err)
@@ -92,12 +98,19 @@ func (r runner) run() int {
 	return code
 }
 
-// unguarded says what a command did that no mount can keep it from, and that the
-// host's git would act on.
-func (r runner) unguarded() {
-	for _, what := range r.preset.changes() {
-		complain(r.s, 0, fmt.Errorf("NOT enforced  guard: %s", what))
+// guardNotice begins a line about something that no mount can keep a command from.
+const guardNotice = "NOT enforced  guard: "
+
+// withChanges adds to a report what only a search of the workspace finds: the helper
+// looks at the top of it.
+func withChanges(res broker.Result, changes []string) broker.Result {
+	for _, what := range changes {
+		entry := "skip:" + protocol.TagGuard + ": " + what
+		if res.Enforcement != nil && !slices.Contains(res.Enforcement, entry) {
+			res.Enforcement = append(res.Enforcement, entry)
+		}
 	}
+	return res
 }
 
 func (r runner) options(path string) broker.Options {

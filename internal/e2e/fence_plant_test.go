@@ -5,6 +5,8 @@ package e2e
 import (
 	"strings"
 	"testing"
+
+	"sandboxd/protocol"
 )
 
 // plant is one way to have the host's git run something later. Its scripts know
@@ -113,8 +115,54 @@ func TestFenceSaysWhatWasMade(t *testing.T) {
 			if said := strings.Contains(r.messages, "NOT enforced  guard:"); said != (c.want != "") || !strings.Contains(r.messages, c.want) || strings.Count(r.messages, "\n") > 1 {
 				t.Errorf("%s: %q", c.script, r.messages)
 			}
+			// In the report as well, and once.
+			s.onHost("rm -rf ../ws/* ../ws/.[!.]*")
+			s.repository()
+			if r := s.run(env, strings.ReplaceAll(c.script, "made", "third"), "--preset", "fence", "--report"); strings.Count(r.messages, "NOT enforced  guard: ") != min(1, len(c.want)) {
+				t.Errorf("the report, %s: %q", c.script, r.messages)
+			}
 			if r := s.run(env, "rm -rf x in a HEAD commondir; git reset -q --hard; "+strings.ReplaceAll(c.script, "made", "other"), "--preset", "fence", "--no-guard"); strings.Contains(r.messages, "guard") {
 				t.Errorf("unasked, %s: %q", c.script, r.messages)
+			}
+		}
+	})
+}
+
+// The helper tells a broker whose policy guards a repository, and no other one: what
+// was not asked for is not mentioned.
+func TestFenceHelperSaysWhatWasMade(t *testing.T) {
+	eachSite(t, func(t *testing.T, s *site) {
+		s.gitEnv()
+		asked := func(p *protocol.Policy) {
+			p.Mounts = []protocol.Mount{{Path: s.path("ws/.git/config"), Access: protocol.ReadOnly, Required: true}}
+			p.Protected = []string{s.path("ws/.git/hooks")}
+		}
+		for _, c := range []struct{ script, want string }{
+			{"echo x >x; git add x; git commit -qm x", ""},
+			{"git clone -q . in; git add in 2>/dev/null", "`git status` in"},
+			{"echo x >HEAD; echo ../x >commondir", "bare repository"},
+			{"rm .git/HEAD", ".git/HEAD"},
+			{"mkdir .git/rebase-merge; echo x evil >.git/rebase-merge/git-rebase-todo", "the rebase in progress"},
+		} {
+			for _, ask := range []bool{true, false} {
+				s.onHost("rm -rf ../ws/* ../ws/.[!.]*")
+				s.repository()
+				s.onHost("rmdir .git/hooks 2>/dev/null || rm -r .git/hooks")
+				p := s.policy()
+				if ask {
+					p = s.policy(asked)
+				}
+				r := s.jail(p, "export HOME="+s.home()+"; "+c.script)
+				var said []string
+				for _, entry := range r.exit.Enforcement {
+					if strings.HasPrefix(entry, "skip:guard: ") {
+						said = append(said, entry)
+					}
+				}
+				want := ask && c.want != ""
+				if want != (len(said) == 1) || len(said) > 1 || want && !strings.Contains(said[0], c.want) {
+					t.Errorf("%s, asked %v: %q; %s", c.script, ask, said, r.stderr)
+				}
 			}
 		}
 	})

@@ -6,8 +6,8 @@ import "sandboxd/internal/fence/repos"
 // host's git or another tool would act on: in words for a person. It is asked once
 // the command's processes are gone.
 func (r Result) Changes() []string {
-	if r.workspace == "" {
-		return nil // unguarded
+	if !r.guarded {
+		return nil
 	}
-	return repos.Changes(r.before, repos.Look(r.workspace, repos.Search, r.watch...))
+	return repos.Changes(r.before, r.before.Again())
 }

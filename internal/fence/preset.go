@@ -32,10 +32,9 @@ type Result struct {
 	Notes  []string // what was left out and why, for a person
 	Absent []string // candidates that do not exist: nothing was lost
 
-	// For Changes: where, of which caches, and what was there.
-	workspace string
-	watch     []string
-	before    repos.State
+	// For Changes: what was there.
+	guarded bool
+	before  repos.State
 }
 
 // Fence is the write fence: everything readable, the network as it is, writes

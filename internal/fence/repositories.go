@@ -101,17 +101,17 @@ func (g Grant) repositories() (out []repos.Repo) {
 
 // look takes the state of what the command may write.
 func (b *builder) look() {
+	var watch []string
 	for _, g := range b.caches {
 		if g.Write {
 			for _, name := range slices.Concat(g.Repositories, g.Execute) {
 				if strings.ContainsRune(name, '*') {
-					b.out.watch = append(b.out.watch, filepath.Join(g.Path, name))
+					watch = append(watch, filepath.Join(g.Path, name))
 				}
 			}
 		}
 	}
-	b.out.workspace = b.repo.top
-	b.out.before = repos.Look(b.repo.top, repos.Search, b.out.watch...)
+	b.out.guarded, b.out.before = true, repos.Look(b.repo.top, repos.Search, watch...)
 }
 
 // guardOther guards one of them.

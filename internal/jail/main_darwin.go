@@ -34,16 +34,17 @@ func (r *Run) main(h *Host) {
 		r.finish(r.exitOf(j, nil, nil, r.neverStarted()), nil)
 		return
 	}
+	guarded := lookAtGuarded(r.req.Policy)
 	p, err := h.spawn(j)
 	if err != nil {
 		r.finish(nil, asError(err, spawnFailed))
 		return
 	}
-	r.supervise(newSupervision(r, p), j)
+	r.supervise(newSupervision(r, p), j, guarded)
 }
 
 // supervise runs from the spawned process to the result.
-func (r *Run) supervise(s *supervision, j *job) {
+func (r *Run) supervise(s *supervision, j *job, guarded guard) {
 	p := s.p
 	limit := r.req.Policy.Limits.OutputBytes
 	out := newPump(protocol.Stdout, p.stdout, r.sink, limit)
@@ -68,18 +69,18 @@ func (r *Run) supervise(s *supervision, j *job) {
 		r.finish(nil, spawnFailed("cannot pass the output on: nobody reads it"))
 		return
 	}
-	r.finish(r.conclude(s, j, out, errs, ws, known))
+	r.finish(r.conclude(s, j, out, errs, ended{found: guarded.changed()}, ws, known))
 }
 
 // conclude is the terminal frame of a spawned execution.
-func (r *Run) conclude(s *supervision, j *job, out, errs *pump, ws syscall.WaitStatus, known bool) (*protocol.ExecExit, *Error) {
+func (r *Run) conclude(s *supervision, j *job, out, errs *pump, e ended, ws syscall.WaitStatus, known bool) (*protocol.ExecExit, *Error) {
 	switch {
 	case s.fail != nil && (s.stopped != NotStopped || s.cause != nil && r.stopReason() != NotStopped):
 		return r.exitOf(j, out, errs, r.neverStarted()), nil
 	case s.fail != nil:
 		return nil, s.fail
 	}
-	e := ended{stopped: s.stopped, report: s.report}
+	e.stopped, e.report = s.stopped, s.report
 	e.code, e.signal = status(ws, known)
 	if s.stuck {
 		e.found = append(e.found, plan.Skip{Tag: protocol.TagStage2, Reason: "a process of the command did not die after SIGKILL"})

@@ -41,6 +41,7 @@ func (r *Run) main(h *Host, k *keeper) {
 		r.finish(r.exitOf(j, nil, nil, r.neverStarted()), nil)
 		return
 	}
+	guarded := lookAtGuarded(r.req.Policy)
 	p, err := j.process(r, k)
 	if err != nil {
 		r.finish(nil, asError(err, spawnFailed))
@@ -48,7 +49,7 @@ func (r *Run) main(h *Host, k *keeper) {
 	}
 	s := newSupervision(r, h, p)
 	s.plan, s.reached, s.onExec = j.plan, j.reached, j.lowered
-	r.supervise(s, j)
+	r.supervise(s, j, guarded)
 	if !s.gather() {
 		r.leftover = fmt.Errorf("a process of the execution could not be ended")
 	}
@@ -65,7 +66,7 @@ func (j *job) process(r *Run, k *keeper) (*process, error) {
 }
 
 // supervise runs from the spawned scaffolding to the result.
-func (r *Run) supervise(s *supervision, j *job) {
+func (r *Run) supervise(s *supervision, j *job, guarded guard) {
 	p := s.p
 	s.group = j.killGroup
 	limit := r.req.Policy.Limits.OutputBytes
@@ -86,7 +87,7 @@ func (r *Run) supervise(s *supervision, j *job) {
 		s.kill()
 	}
 	s.tearDown()
-	e.found = s.lostMasks()
+	e.found = append(s.lostMasks(), guarded.changed()...)
 	s.hush()
 	r.stdin.close()
 	_ = p.stdin.Close()

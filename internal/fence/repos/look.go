@@ -16,7 +16,8 @@ type State struct {
 	execs    map[string][]byte // by git directory: the commands of a rebase in progress
 	links    map[string]bool   // .git in places that the index of top has for repositories
 	found    []Repo            // the nearest first
-	searched int               // directories; 0 for top alone
+	caches   []string
+	searched int // directories; 0 for top alone
 	complete bool
 	unread   bool // the index of top
 }
@@ -32,7 +33,7 @@ type place struct {
 // names, and with most above 0 those in that many directories below it. caches are
 // patterns, as of filepath.Match, of what a tool keeps that it runs or obeys.
 func Look(top string, most int, caches ...string) State {
-	s := State{top: top, repos: map[string]place{}, execs: map[string][]byte{}, links: map[string]bool{}, searched: most}
+	s := State{top: top, repos: map[string]place{}, execs: map[string][]byte{}, links: map[string]bool{}, caches: caches, searched: most}
 	found, complete := Find(top, max(most, 1))
 	s.complete = complete || most == 0
 	for _, r := range found {
@@ -47,6 +48,9 @@ func Look(top string, most int, caches ...string) State {
 	}
 	return s
 }
+
+// Again takes the state of the same places.
+func (s State) Again() State { return Look(s.top, s.searched, s.caches...) }
 
 // add notes one repository with what is in progress there.
 func (s *State) add(r Repo, cache bool) {

@@ -105,6 +105,8 @@ echo gitdir: x >e/.git; ln -s ../a/b/.git f/.git; echo x >g/HEAD; echo x >g/comm
 // Each line is what a command does in a repository that has another one inside, and
 // what has to be said of it; most is how much is searched.
 func TestChanges(t *testing.T) {
+	template := t.TempDir()
+	shell(t, template, inner+"git clone -q . deep/gone && git add deep/gone 2>/dev/null && git commit -qm gone && rm -rf deep/gone && mkdir .git/rebase-merge && printf 'exec first\\npick x\\nexec second\\n' >.git/rebase-merge/git-rebase-todo")
 	for _, c := range []struct {
 		script, want string
 		alone        bool // seen by a look at the repository alone, too
@@ -129,7 +131,7 @@ func TestChanges(t *testing.T) {
 	} {
 		for _, most := range []int{0, Search} {
 			dir := t.TempDir()
-			shell(t, dir, inner+"git clone -q . deep/gone && git add deep/gone 2>/dev/null && git commit -qm gone && rm -rf deep/gone && mkdir .git/rebase-merge && printf 'exec first\\npick x\\nexec second\\n' >.git/rebase-merge/git-rebase-todo")
+			shell(t, dir, "cp -a "+template+"/. .")
 			before := Look(dir, most)
 			shell(t, dir, c.script)
 			got := Changes(before, Look(dir, most))

@@ -1,0 +1,43 @@
+//go:build linux || darwin
+
+package jail
+
+import (
+	"sandboxd/internal/fence/repos"
+	"sandboxd/internal/plan"
+	"sandboxd/protocol"
+)
+
+// maxGuarded bounds the writable roots whose repositories are looked at.
+const maxGuarded = 8
+
+// guard is the state of the repositories that a policy guards, before its command. A
+// policy that guards none asks for nothing, and is told nothing.
+type guard []repos.State
+
+// lookAtGuarded takes the state. Only the roots themselves and what their indexes name
+// are looked at: searching a tree takes longer than most commands.
+func lookAtGuarded(p protocol.Policy) (g guard) {
+	kept := append([]string(nil), p.Protected...)
+	for _, m := range p.Mounts {
+		if m.Access == protocol.ReadOnly {
+			kept = append(kept, m.Path)
+		}
+	}
+	for _, root := range p.WritableRoots {
+		if len(g) < maxGuarded && repos.Asked(root, kept) {
+			g = append(g, repos.Look(root, 0))
+		}
+	}
+	return g
+}
+
+// changed says what no mount could keep the command from. Its processes are gone.
+func (g guard) changed() (out []plan.Skip) {
+	for _, before := range g {
+		for _, text := range repos.Changes(before, before.Again()) {
+			out = append(out, plan.Skip{Tag: protocol.TagGuard, Reason: text})
+		}
+	}
+	return out
+}
