@@ -34,6 +34,7 @@ type preset struct {
 	policy protocol.Policy
 	env    map[string]string // what the preset sets for the command
 	notes  []string
+	git    string // the program, "" for none
 	// changes says what the command did that no mount could keep it from.
 	changes func() []string
 }
@@ -77,7 +78,7 @@ func build(o options, workspace, cwd string, environ []string) (preset, error) {
 	}
 	p.Limits = o.limits
 	p.EnvAllow = envAllow(o)
-	return preset{p, r.Env, r.Notes, r.Changes}, nil
+	return preset{p, r.Env, r.Notes, r.Git, r.Changes}, nil
 }
 
 func envAllow(o options) []string {

@@ -64,7 +64,7 @@ func (r runner) run() int {
 		return complain(r.s, exitFailed, fmt.Errorf("cannot find this program's own file: %w", err))
 	}
 	identity := make(chan map[string]string, 1)
-	go func() { identity <- gitIdentity(ctx) }() // while the helper starts
+	go func() { identity <- gitIdentity(ctx, r.preset.git) }() // while the helper starts
 	h, err := broker.Start(ctx, r.options(path))
 	if err != nil {
 		return complain(r.s, exitFailed, err)

@@ -18,11 +18,14 @@ type setting struct {
 	dir        string // of the file, for a relative include
 }
 
-// gitConfig reads one configuration file with git's own parser, includes not
+// git is the program's path, "" for none.
+type git string
+
+// config reads one configuration file with git's own parser, includes not
 // followed. Reading a named file runs nothing, and "/" as directory keeps any
 // repository out of it. Without git, or for an unreadable file, it is empty: then
 // git reads nothing there either.
-func gitConfig(file string) []setting {
+func (g git) config(file string) []setting {
 	real, err := realPath(file)
 	if err != nil {
 		return nil
@@ -31,7 +34,7 @@ func gitConfig(file string) []setting {
 		return nil
 	}
 	var list []setting
-	for _, entry := range gitList(nil, "--file", real, "--no-includes") {
+	for _, entry := range g.list(nil, "--file", real, "--no-includes") {
 		if key, value, ok := strings.Cut(entry, "\n"); ok {
 			list = append(list, setting{key, value, filepath.Dir(file)})
 		}
@@ -39,11 +42,14 @@ func gitConfig(file string) []setting {
 	return list
 }
 
-// gitList is `git config --list` with more environment and flags.
-func gitList(env []string, flags ...string) []string {
+// list is `git config --list` with more environment and flags.
+func (g git) list(env []string, flags ...string) []string {
+	if g == "" {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "git", append(append([]string{"config"}, flags...), "-z", "--list")...)
+	cmd := exec.CommandContext(ctx, string(g), append(append([]string{"config"}, flags...), "-z", "--list")...)
 	cmd.Dir, cmd.Env = "/", append(os.Environ(), env...)
 	out, err := cmd.Output()
 	if err != nil {
@@ -64,7 +70,7 @@ func last(list []setting, key string) (value string) {
 
 // userFiles lists the configuration files that are the user's and the system's own,
 // as git finds them for this environment.
-func userFiles(env Environ) (files []string) {
+func (g git) userFiles(env Environ) (files []string) {
 	var vars []string
 	for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"} {
 		if value, ok := env(name); ok {
@@ -72,7 +78,7 @@ func userFiles(env Environ) (files []string) {
 		}
 	}
 	seen := map[string]bool{}
-	for _, entry := range gitList(vars, "--show-origin", "--name-only") {
+	for _, entry := range g.list(vars, "--show-origin", "--name-only") {
 		if file, ok := strings.CutPrefix(entry, "file:"); ok && filepath.IsAbs(file) && !seen[file] {
 			seen[file] = true
 			files = append(files, file)
@@ -85,8 +91,8 @@ func userFiles(env Environ) (files []string) {
 const maxIncludes = 32
 
 // settings reads configuration files and what they include, under any condition.
-// quick passes over files that name nothing git would read or run.
-func settings(files []string, home string) (list []setting) {
+// Files that name nothing git would read or run are passed over.
+func (g git) settings(files []string, home string) (list []setting) {
 	todo, seen := append([]string(nil), files...), map[string]bool{}
 	for len(todo) > 0 && len(seen) < maxIncludes {
 		at := todo[0]
@@ -95,7 +101,7 @@ func settings(files []string, home string) (list []setting) {
 			continue
 		}
 		seen[at] = true
-		for _, s := range gitConfig(at) {
+		for _, s := range g.config(at) {
 			list = append(list, s)
 			if included(s.key) {
 				todo = append(todo, expand(s.value, s.dir, home))

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"sandboxd/internal/fence/repos"
 	"sandboxd/internal/roots"
 	"sandboxd/protocol"
 )
@@ -66,8 +67,7 @@ func (b *builder) executed(g Grant) (paths []string) {
 	for _, name := range g.Execute {
 		at := filepath.Join(g.Path, name)
 		if strings.ContainsRune(name, '*') {
-			found, _ := filepath.Glob(at)
-			paths = append(paths, found...)
+			paths = append(paths, repos.Places{Dir: g.Path, Pattern: name}.Matches()...)
 		} else if isDir(filepath.Dir(at)) {
 			paths = append(paths, at)
 		}
@@ -157,7 +157,11 @@ func (b *builder) grantedAbove(path string) bool {
 
 // granted lists the directories that a command may write, the user's own included.
 func (b *builder) granted() []string {
-	return slices.Concat(b.out.Policy.WritableRoots, []string{b.repo.top}, b.in.Write)
+	list := slices.Concat(b.out.Policy.WritableRoots, []string{b.repo.top}, b.in.Write)
+	if b.out.Policy.Scratch != protocol.ScratchTmpfs {
+		list = append(list, b.out.Policy.Scratch)
+	}
+	return list
 }
 
 // decided says whether the user's own lists settle a path: a guard below something

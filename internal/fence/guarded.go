@@ -40,6 +40,8 @@ var WorkspaceGuarded = []Guarded{
 	{".vscode/mcp.json", "names programs that an editor starts", "", false},
 	{".devcontainer/devcontainer.json", "names commands that an editor runs on the host", "", false},
 	{".devcontainer.json", "names commands that an editor runs on the host", "", true},
+	{"mise.toml", "a shell that trusts it runs its hooks", "", true},
+	{".mise.toml", "a shell that trusts it runs its hooks", "", true},
 	{".mcp.json", "names programs that a coding agent starts", "", false},
 	{".claude/settings.json", "a coding agent's hooks", "", false},
 	{".claude/settings.local.json", "a coding agent's hooks", "", false},

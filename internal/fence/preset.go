@@ -29,6 +29,7 @@ type Result struct {
 	Policy protocol.Policy
 	Env    map[string]string // variables that the preset sets for the command
 	Guards []Guard
+	Git    string   // the program, "" for none that no command could have written
 	Notes  []string // what was left out and why, for a person
 	Absent []string // candidates that do not exist: nothing was lost
 
@@ -100,6 +101,7 @@ type builder struct {
 	reach  *reacher
 	caches []Grant
 	repo   repository
+	git    git
 	user   []setting // of the user's own git configuration
 	out    Result
 }
@@ -135,6 +137,9 @@ func newBuilder(in Input, tmp []string) (*builder, error) {
 	for _, c := range found {
 		b.judge(c)
 	}
+	path, _ := in.Env("PATH")
+	b.out.Git = gitProgram(path, spellings(writable))
+	b.git = git(b.out.Git)
 	return b, b.findRepository(writable)
 }
 

@@ -25,7 +25,7 @@ const maxOthers = 64
 // workspace for the one around it, and those that lie in what is granted. What of
 // the first two cannot be guarded is an error, of the others a note.
 func (b *builder) guardRepositories() error {
-	b.user = settings(userFiles(b.in.Env), b.reach.home)
+	b.user = b.git.settings(b.git.userFiles(b.in.Env), b.reach.home)
 	err := b.firstOf(func(add adder) {
 		if b.repo.file {
 			add(b.repo.dotGit, "leads git to another directory")
@@ -34,7 +34,9 @@ func (b *builder) guardRepositories() error {
 			b.guardTarget(target{b.repo.common, b.repo.top}, add)
 		}
 		for _, root := range append([]string{b.repo.top}, b.in.Write...) {
-			if t, ok := enclosing(root); ok {
+			if t, ok := enclosing(root); ok && b.grantedAbove(t.dir) {
+				b.guardTarget(t, add)
+			} else if ok {
 				b.guardNamed(t, add)
 			}
 		}
@@ -85,8 +87,7 @@ func (g Grant) repositories() (out []repos.Repo) {
 		return nil
 	}
 	for _, name := range g.Repositories {
-		dirs, _ := filepath.Glob(filepath.Join(g.Path, name))
-		for _, dir := range dirs {
+		for _, dir := range (repos.Places{Dir: g.Path, Pattern: name}).Matches() {
 			switch {
 			case !isDir(dir):
 			case filepath.Base(dir) == ".git":
@@ -101,12 +102,12 @@ func (g Grant) repositories() (out []repos.Repo) {
 
 // look takes the state of what the command may write.
 func (b *builder) look() {
-	var watch []string
+	var watch []repos.Places
 	for _, g := range b.caches {
 		if g.Write {
 			for _, name := range slices.Concat(g.Repositories, g.Execute) {
 				if strings.ContainsRune(name, '*') {
-					watch = append(watch, filepath.Join(g.Path, name))
+					watch = append(watch, repos.Places{Dir: g.Path, Pattern: name})
 				}
 			}
 		}
@@ -122,7 +123,7 @@ func (b *builder) guardOther(r repos.Repo) error {
 	case repos.File:
 		return b.firstOf(func(add adder) {
 			add(r.Git, "leads git to another directory")
-			if dir := commonOf(repos.Pointed(r.Git)); dir != "" && b.grantedAbove(dir) && isDir(dir) {
+			if dir := repos.Common(repos.Pointed(r.Git)); dir != "" && b.grantedAbove(dir) && isDir(dir) {
 				b.guardTarget(target{dir, r.Top}, add)
 			}
 		})
@@ -160,7 +161,7 @@ func (b *builder) guardModules(dir string, add adder) {
 			b.writable(module)
 		}
 		t := target{module, module}
-		if back := last(gitConfig(filepath.Join(module, "config")), "core.worktree"); back != "" {
+		if back := last(b.git.config(filepath.Join(module, "config")), "core.worktree"); back != "" {
 			t.top = repos.Joined(module, back)
 			if file := filepath.Join(t.top, ".git"); b.grantedAbove(file) && exists(file) {
 				add(file, "leads git to another directory")
@@ -185,14 +186,14 @@ func (b *builder) close(dir string) bool {
 // or read of what is granted, and what its hooks lead to.
 func (b *builder) guardNamed(t target, add adder) {
 	files := []string{filepath.Join(t.dir, "config"), filepath.Join(t.dir, "config.worktree")}
-	more, _ := filepath.Glob(filepath.Join(t.dir, "worktrees", "*", "config.worktree"))
+	more := repos.Places{Dir: t.dir, Pattern: "worktrees/*/config.worktree"}.Matches()
 	guard := func(path, why string) {
 		if b.grantedAbove(path) {
 			add(path, why)
 		}
 	}
 	hooks := []string{filepath.Join(t.dir, "hooks")}
-	for _, s := range append(settings(append(files, more...), b.reach.home), b.user...) {
+	for _, s := range append(b.git.settings(append(files, more...), b.reach.home), b.user...) {
 		for _, path := range named(s, t.top, b.reach.home) {
 			guard(path, "is named by git's configuration")
 			if s.key == "core.hookspath" {
@@ -239,7 +240,7 @@ func enclosing(dir string) (target, bool) {
 		for _, r := range found {
 			switch r.Kind {
 			case repos.File:
-				return target{commonOf(repos.Pointed(r.Git)), up}, true
+				return target{repos.Common(repos.Pointed(r.Git)), up}, true
 			default:
 				return target{r.Git, up}, true
 			}
@@ -248,12 +249,4 @@ func enclosing(dir string) (target, bool) {
 			return target{}, false
 		}
 	}
-}
-
-// commonOf is the directory with the configuration that a git directory obeys.
-func commonOf(dir string) string {
-	if text, err := repos.ReadPointer(filepath.Join(dir, "commondir")); err == nil && dir != "" {
-		return repos.Joined(dir, text)
-	}
-	return dir
 }

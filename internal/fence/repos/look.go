@@ -3,6 +3,7 @@ package repos
 import (
 	"bufio"
 	"bytes"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +17,7 @@ type State struct {
 	execs    map[string][]byte // by git directory: the commands of a rebase in progress
 	links    map[string]bool   // .git in places that the index of top has for repositories
 	found    []Repo            // the nearest first
-	caches   []string
+	caches   []Places
 	searched int // directories; 0 for top alone
 	complete bool
 	unread   bool // the index of top
@@ -31,8 +32,8 @@ type place struct {
 
 // Look takes the state of a directory: its own repository, those that its index
 // names, and with most above 0 those in that many directories below it. caches are
-// patterns, as of filepath.Match, of what a tool keeps that it runs or obeys.
-func Look(top string, most int, caches ...string) State {
+// the places of what a tool keeps that it runs or obeys.
+func Look(top string, most int, caches ...Places) State {
 	s := State{top: top, repos: map[string]place{}, execs: map[string][]byte{}, links: map[string]bool{}, caches: caches, searched: most}
 	found, complete := Find(top, max(most, 1))
 	s.complete = complete || most == 0
@@ -41,12 +42,24 @@ func Look(top string, most int, caches ...string) State {
 	}
 	s.gitlinks()
 	for _, pattern := range caches {
-		dirs, _ := filepath.Glob(pattern)
-		for _, dir := range dirs {
+		for _, dir := range pattern.Matches() {
 			s.add(Repo{filepath.Dir(dir), dir, Dir}, true)
 		}
 	}
 	return s
+}
+
+// Places are what a pattern, as of path.Match, finds below a directory. The
+// directory's own name is no pattern.
+type Places struct{ Dir, Pattern string }
+
+// Matches lists them.
+func (p Places) Matches() (paths []string) {
+	names, _ := fs.Glob(os.DirFS(p.Dir), p.Pattern)
+	for _, name := range names {
+		paths = append(paths, filepath.Join(p.Dir, filepath.FromSlash(name)))
+	}
+	return paths
 }
 
 // Again takes the state of the same places.
@@ -70,9 +83,10 @@ func (s *State) add(r Repo, cache bool) {
 		return
 	}
 	s.rebase(dir)
-	trees, _ := os.ReadDir(filepath.Join(dir, "worktrees"))
-	for _, t := range trees {
-		s.rebase(filepath.Join(dir, "worktrees", t.Name()))
+	common := Common(dir)
+	s.rebase(common)
+	for _, tree := range (Places{common, "worktrees/*"}).Matches() {
+		s.rebase(tree)
 	}
 }
 

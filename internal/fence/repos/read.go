@@ -30,6 +30,14 @@ func Pointed(file string) string {
 	return Joined(filepath.Dir(file), target)
 }
 
+// Common is the directory with the configuration that a git directory obeys.
+func Common(dir string) string {
+	if text, err := ReadPointer(filepath.Join(dir, "commondir")); err == nil && dir != "" {
+		return Joined(dir, text)
+	}
+	return dir
+}
+
 // Joined takes a path as git does: relative to a directory unless it is absolute.
 func Joined(dir, path string) string {
 	if filepath.IsAbs(path) {

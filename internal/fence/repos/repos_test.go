@@ -150,7 +150,7 @@ func TestChangesAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	before := Look(dir, 10)
 	shell(t, dir, "for i in 1 2 3 4 5 6 7; do git init -q $i; done; mkdir -p a b c d; mkdir -p /"+dir+"/cache/x")
-	got := Changes(before, Look(dir, 10, dir+"/cache/*"))
+	got := Changes(before, Look(dir, 10, Places{dir, "cache/*"}))
 	if len(got) != maxChanges+3 || !strings.HasPrefix(got[maxChanges], "and 2 more") || !strings.Contains(got[maxChanges+1], "cache/x") || !strings.Contains(got[maxChanges+2], "only 10 directories") {
 		t.Errorf("%q", got)
 	}
