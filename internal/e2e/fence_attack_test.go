@@ -182,3 +182,37 @@ while not os.path.exists("stop"):
 		t.Errorf("%d ran and %d were refused: the race was not one", ran, refused)
 	}
 }
+
+// Runs that begin and end at any time in one workspace share its placeholders: none is
+// refused or unguarded for another one's, and the last takes them away.
+func TestFenceManyRunsAtOnce(t *testing.T) {
+	eachSite(t, func(t *testing.T, s *site) {
+		env := s.gitEnv()
+		s.repository()
+		s.onHost("rm -r .git/hooks; git clone -q . in")
+		const want = "mcp no\nhook no\nmodule no\ninner no\nfile yes\n"
+		script := try + `n=$$
+try mcp 'echo x >.mcp.json'
+try hook 'mkdir -p .git/hooks && echo x >.git/hooks/pre-commit'
+try module 'mkdir -p .git/modules/m'
+try inner 'git -C in config core.fsmonitor x'
+try file "echo x >f$n"`
+		results := make(chan fenced)
+		const at, each = 6, 3
+		for range at {
+			go func() {
+				for range each {
+					results <- s.run(env, script, "--preset", "fence")
+				}
+			}()
+		}
+		for range at * each {
+			if r := <-results; r.code != 0 || r.out != want {
+				t.Errorf("exit %d: %q, %q", r.code, r.out, r.messages)
+			}
+		}
+		if got := s.onHost("ls -A; ls -A .git"); strings.Contains(got, ".mcp.json") || strings.Contains(got, "hooks") || strings.Contains(got, "modules") || strings.Contains(got, ".vscode") {
+			t.Errorf("left behind: %q", got)
+		}
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -155,6 +156,42 @@ func TestQuotingAgainstGit(t *testing.T) {
 		}
 		if b, err := os.ReadFile(theirs); err != nil || !bytes.Equal(b, text) {
 			t.Errorf("%q: git writes %q, we %q (%v)", value, b, text, err)
+		}
+	}
+}
+
+// Values of every kind, thousands in one file, are read back by git as they were.
+func TestQuotingOfAnyValue(t *testing.T) {
+	testenv.Tool(t, "git")
+	const of = "ab \t\n\r\\\"'#;=[]$`%\x01\x08\x7fé\u2028\ufeff"
+	alphabet := []rune(of)
+	var file, want strings.Builder
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 5000 {
+		value := make([]rune, random.IntN(12))
+		for i := range value {
+			value[i] = alphabet[random.IntN(len(alphabet))]
+		}
+		v := string(value)
+		text, err := Request{Name: &v}.Render()
+		if err != nil {
+			t.Fatal(err)
+		}
+		file.Write(text)
+		want.WriteString(v + "\x00")
+	}
+	at := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(at, []byte(file.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Split(git(t, filepath.Dir(at), "config", "--file", at, "-z", "--get-all", "user.name"), "\x00")
+	values := strings.Split(want.String(), "\x00")
+	if len(got) != len(values) {
+		t.Fatalf("git reads %d values of %d", len(got), len(values))
+	}
+	for i := range values {
+		if got[i] != values[i] {
+			t.Errorf("%q: git reads %q", values[i], got[i])
 		}
 	}
 }
