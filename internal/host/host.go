@@ -69,6 +69,7 @@ type Bwrap struct {
 	Version string
 	State   State
 	Reason  string          // why not Works, in words for a person
+	Cause   Cause           // the same for advice
 	Flags   map[string]bool // options its help text names, without "--"
 	Setuid  bool
 }
@@ -82,6 +83,24 @@ const (
 	Unsure State = iota
 	Works
 	Absent
+)
+
+// Cause is what keeps bubblewrap from working, as far as it is known: "" is nothing, or
+// something that no advice fits.
+type Cause string
+
+// Causes.
+const (
+	NotInstalled   Cause = "not-installed"
+	NamespaceQuota Cause = "namespace-quota"    // user.max_*_namespaces=0
+	NoUserns       Cause = "no-user-namespaces" // CONFIG_USER_NS
+	ClosedUserns   Cause = "unprivileged-clone" // kernel.unprivileged_userns_clone=0
+	AppArmorUserns Cause = "apparmor-userns"    // kernel.apparmor_restrict_unprivileged_userns
+	AppArmor       Cause = "apparmor"           // another profile
+	SeccompFilter  Cause = "seccomp-filter"     // this process was started under one
+	ProcCovered    Cause = "proc-covered"       // as container runtimes do it
+	ProcOptions    Cause = "proc-options"       // hidepid and the like
+	SetuidBwrap    Cause = "setuid-bubblewrap"  // one that lacks options in that mode
 )
 
 // Facts is everything planning looks at.

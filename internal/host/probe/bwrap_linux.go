@@ -3,7 +3,6 @@ package probe
 import (
 	"context"
 	"os"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -13,7 +12,7 @@ import (
 // bubblewrap asks a bubblewrap what it is and tries it, once per process.
 func bubblewrap(ctx context.Context, path string, o Options) host.Bwrap {
 	if path == "" {
-		return host.Bwrap{State: host.Absent, Reason: "there is no bubblewrap at " + strings.Join(trusted, ", ") + "; install the package bubblewrap, or name one with --bwrap"}
+		return noBubblewrap()
 	}
 	b := host.Bwrap{Path: path}
 	image, err := os.OpenFile(path, unix.O_PATH, 0)
@@ -30,7 +29,7 @@ func bubblewrap(ctx context.Context, path string, o Options) host.Bwrap {
 		b.Reason = err.Error()
 		return b
 	}
-	b.Version, b.Flags, b.State, b.Reason = said.Version, said.Flags, said.State, said.Reason
+	b.Version, b.Flags, b.State, b.Cause, b.Reason = said.Version, said.Flags, said.State, said.Cause, said.Reason
 	return b
 }
 
@@ -48,7 +47,7 @@ func try(ctx context.Context, path string, nested bool) answer {
 	help := run(ctx, path, []string{"--help"}, nil)
 	a.Flags = parseHelp(help.stdout + help.Stderr)
 	if len(a.Flags) == 0 {
-		a.State, a.Reason = Classify(help.Attempt, Kernel{})
+		a.State, a.Cause, a.Reason = Classify(help.Attempt, Kernel{})
 		if a.State == host.Works {
 			a.State, a.Reason = host.Unsure, "the help text of bubblewrap names no options; is it bubblewrap?"
 		}
@@ -57,6 +56,6 @@ func try(ctx context.Context, path string, nested bool) answer {
 	// It executes its own image: the one program that is sure to be here, by
 	// descriptor, as stage 2 is.
 	args := trialArgs(a.Flags, nested, "4", "/proc/self/fd/3")
-	a.State, a.Reason = Classify(run(ctx, path, args, image).Attempt, readKernel())
+	a.State, a.Cause, a.Reason = Classify(run(ctx, path, args, image).Attempt, ReadKernel())
 	return a
 }

@@ -26,42 +26,43 @@ func TestClassify(t *testing.T) {
 		a      Attempt
 		k      Kernel
 		state  host.State
+		cause  host.Cause
 		reason string
 	}{
-		{"works", Attempt{}, Kernel{}, host.Works, ""},
-		{"works, with a warning", Attempt{Stderr: saysENOSPC}, Kernel{}, host.Works, ""},
-		{"too slow", Attempt{TimedOut: true, Exit: 137}, Kernel{UnprivilegedClone: "0"}, host.Unsure, "in time"},
-		{"fork: EAGAIN", Attempt{StartErr: "fork/exec: resource temporarily unavailable"}, Kernel{UnprivilegedClone: "0"}, host.Unsure, "temporarily"},
-		{"namespaces used up", Attempt{Exit: 1, Stderr: saysENOSPC}, Kernel{MaxNamespaces: ample}, host.Unsure, "ENOSPC"},
-		{"namespaces used up, old words", Attempt{Exit: 1, Stderr: "bwrap: Creating new namespace failed: No space left on device"}, Kernel{MaxNamespaces: ample}, host.Unsure, "No space"},
-		{"namespaces forbidden", Attempt{Exit: 1, Stderr: saysENOSPC}, Kernel{MaxNamespaces: map[string]string{"user": "0"}}, host.Absent, "user.max_user_namespaces=0"},
-		{"network namespaces forbidden", Attempt{Exit: 1, Stderr: saysENOSPC}, Kernel{MaxNamespaces: map[string]string{"user": "9", "net": "0"}}, host.Absent, "user.max_net_namespaces=0"},
-		{"no space for something else", Attempt{Exit: 1, Stderr: "bwrap: Can't write data to file: No space left on device"}, Kernel{MaxNamespaces: map[string]string{"user": "0"}}, host.Unsure, "No space"},
-		{"no memory", Attempt{Exit: 1, Stderr: "bwrap: Creating new namespace failed: Cannot allocate memory"}, Kernel{UnprivilegedClone: "0"}, host.Unsure, "memory"},
-		{"too many processes", Attempt{Exit: 1, Stderr: "bwrap: Creating new namespace failed: Resource temporarily unavailable"}, Kernel{UnprivilegedClone: "0"}, host.Unsure, "temporarily"},
-		{"Debian's switch", Attempt{Exit: 1, Stderr: saysEPERM}, Kernel{UnprivilegedClone: "0"}, host.Absent, "kernel.unprivileged_userns_clone=0"},
-		{"Debian's switch is no reason for root", Attempt{Exit: 1, Stderr: saysEPERM}, Kernel{UnprivilegedClone: "0", Root: true}, host.Unsure, "exit code 1"},
-		{"EPERM without a setting", Attempt{Exit: 1, Stderr: saysEPERM}, Kernel{UnprivilegedClone: "1", MaxNamespaces: ample}, host.Unsure, "No permissions"},
-		{"a container's filter", Attempt{Exit: 1, Stderr: saysEPERM}, Kernel{Filtered: true}, host.Absent, "seccomp filter"},
-		{"Ubuntu, uid map", Attempt{Exit: 1, Stderr: saysUIDMap}, Kernel{AppArmorUserns: "1", AppArmor: true}, host.Absent, "kernel.apparmor_restrict_unprivileged_userns=1"},
-		{"Ubuntu, loopback", Attempt{Exit: 1, Stderr: saysLoopback}, Kernel{AppArmorUserns: "1", AppArmor: true}, host.Absent, "kernel.apparmor_restrict_unprivileged_userns=1"},
-		{"an AppArmor profile", Attempt{Exit: 1, Stderr: saysUIDMap}, Kernel{AppArmorUserns: "0", AppArmor: true}, host.Absent, "AppArmor profile"},
-		{"uid map without AppArmor", Attempt{Exit: 1, Stderr: saysUIDMap}, Kernel{}, host.Unsure, "uid map"},
-		{"proc covered", Attempt{Exit: 1, Stderr: saysProc}, Kernel{ProcCovered: true}, host.Absent, "mount too revealing"},
-		{"hidepid", Attempt{Exit: 1, Stderr: saysProc}, Kernel{ProcOptions: "hidepid=2"}, host.Absent, "hidepid=2"},
-		{"proc without a reason", Attempt{Exit: 1, Stderr: saysProc}, Kernel{}, host.Unsure, "mount proc"},
-		{"proc read-only", Attempt{Exit: 1, Stderr: "bwrap: setting up uid map: Read-only file system"}, Kernel{ProcOptions: "ro"}, host.Absent, "mounted with ro"},
-		{"proc writable after all", Attempt{Exit: 1, Stderr: "bwrap: setting up uid map: Read-only file system"}, Kernel{}, host.Unsure, "Read-only"},
-		{"no user namespaces built in", Attempt{Exit: 1, Stderr: saysEINVAL}, Kernel{NoUserNamespaces: true}, host.Absent, "CONFIG_USER_NS"},
-		{"EINVAL although there are", Attempt{Exit: 1, Stderr: saysEINVAL}, Kernel{}, host.Unsure, "exit code 1"},
-		{"setuid root", Attempt{Exit: 1, Stderr: "bwrap: The --size option is not permitted in setuid mode"}, Kernel{}, host.Unsure, "setuid root"},
-		{"killed", Attempt{Exit: 137}, Kernel{UnprivilegedClone: "0", MaxNamespaces: map[string]string{"user": "0"}}, host.Unsure, "signal 9"},
-		{"silent", Attempt{Exit: 1}, Kernel{UnprivilegedClone: "0"}, host.Unsure, "exit code 1"},
+		{"works", Attempt{}, Kernel{}, host.Works, "", ""},
+		{"works, with a warning", Attempt{Stderr: saysENOSPC}, Kernel{}, host.Works, "", ""},
+		{"too slow", Attempt{TimedOut: true, Exit: 137}, Kernel{UnprivilegedClone: "0"}, host.Unsure, "", "in time"},
+		{"fork: EAGAIN", Attempt{StartErr: "fork/exec: resource temporarily unavailable"}, Kernel{UnprivilegedClone: "0"}, host.Unsure, "", "temporarily"},
+		{"namespaces used up", Attempt{Exit: 1, Stderr: saysENOSPC}, Kernel{MaxNamespaces: ample}, host.Unsure, "", "ENOSPC"},
+		{"namespaces used up, old words", Attempt{Exit: 1, Stderr: "bwrap: Creating new namespace failed: No space left on device"}, Kernel{MaxNamespaces: ample}, host.Unsure, "", "No space"},
+		{"namespaces forbidden", Attempt{Exit: 1, Stderr: saysENOSPC}, Kernel{MaxNamespaces: map[string]string{"user": "0"}}, host.Absent, host.NamespaceQuota, "user.max_user_namespaces=0"},
+		{"network namespaces forbidden", Attempt{Exit: 1, Stderr: saysENOSPC}, Kernel{MaxNamespaces: map[string]string{"user": "9", "net": "0"}}, host.Absent, host.NamespaceQuota, "user.max_net_namespaces=0"},
+		{"no space for something else", Attempt{Exit: 1, Stderr: "bwrap: Can't write data to file: No space left on device"}, Kernel{MaxNamespaces: map[string]string{"user": "0"}}, host.Unsure, "", "No space"},
+		{"no memory", Attempt{Exit: 1, Stderr: "bwrap: Creating new namespace failed: Cannot allocate memory"}, Kernel{UnprivilegedClone: "0"}, host.Unsure, "", "memory"},
+		{"too many processes", Attempt{Exit: 1, Stderr: "bwrap: Creating new namespace failed: Resource temporarily unavailable"}, Kernel{UnprivilegedClone: "0"}, host.Unsure, "", "temporarily"},
+		{"Debian's switch", Attempt{Exit: 1, Stderr: saysEPERM}, Kernel{UnprivilegedClone: "0"}, host.Absent, host.ClosedUserns, "kernel.unprivileged_userns_clone=0"},
+		{"Debian's switch is no reason for root", Attempt{Exit: 1, Stderr: saysEPERM}, Kernel{UnprivilegedClone: "0", Root: true}, host.Unsure, "", "exit code 1"},
+		{"EPERM without a setting", Attempt{Exit: 1, Stderr: saysEPERM}, Kernel{UnprivilegedClone: "1", MaxNamespaces: ample}, host.Unsure, "", "No permissions"},
+		{"a container's filter", Attempt{Exit: 1, Stderr: saysEPERM}, Kernel{Filtered: true}, host.Absent, host.SeccompFilter, "seccomp filter"},
+		{"Ubuntu, uid map", Attempt{Exit: 1, Stderr: saysUIDMap}, Kernel{AppArmorUserns: "1", AppArmor: true}, host.Absent, host.AppArmorUserns, "kernel.apparmor_restrict_unprivileged_userns=1"},
+		{"Ubuntu, loopback", Attempt{Exit: 1, Stderr: saysLoopback}, Kernel{AppArmorUserns: "1", AppArmor: true}, host.Absent, host.AppArmorUserns, "kernel.apparmor_restrict_unprivileged_userns=1"},
+		{"an AppArmor profile", Attempt{Exit: 1, Stderr: saysUIDMap}, Kernel{AppArmorUserns: "0", AppArmor: true}, host.Absent, host.AppArmor, "AppArmor profile"},
+		{"uid map without AppArmor", Attempt{Exit: 1, Stderr: saysUIDMap}, Kernel{}, host.Unsure, "", "uid map"},
+		{"proc covered", Attempt{Exit: 1, Stderr: saysProc}, Kernel{ProcCovered: true}, host.Absent, host.ProcCovered, "mount too revealing"},
+		{"hidepid", Attempt{Exit: 1, Stderr: saysProc}, Kernel{ProcOptions: "hidepid=2"}, host.Absent, host.ProcOptions, "hidepid=2"},
+		{"proc without a reason", Attempt{Exit: 1, Stderr: saysProc}, Kernel{}, host.Unsure, "", "mount proc"},
+		{"proc read-only", Attempt{Exit: 1, Stderr: "bwrap: setting up uid map: Read-only file system"}, Kernel{ProcOptions: "ro"}, host.Absent, host.ProcOptions, "mounted with ro"},
+		{"proc writable after all", Attempt{Exit: 1, Stderr: "bwrap: setting up uid map: Read-only file system"}, Kernel{}, host.Unsure, "", "Read-only"},
+		{"no user namespaces built in", Attempt{Exit: 1, Stderr: saysEINVAL}, Kernel{NoUserNamespaces: true}, host.Absent, host.NoUserns, "CONFIG_USER_NS"},
+		{"EINVAL although there are", Attempt{Exit: 1, Stderr: saysEINVAL}, Kernel{}, host.Unsure, "", "exit code 1"},
+		{"setuid root", Attempt{Exit: 1, Stderr: "bwrap: The --size option is not permitted in setuid mode"}, Kernel{}, host.Unsure, host.SetuidBwrap, "setuid root"},
+		{"killed", Attempt{Exit: 137}, Kernel{UnprivilegedClone: "0", MaxNamespaces: map[string]string{"user": "0"}}, host.Unsure, "", "signal 9"},
+		{"silent", Attempt{Exit: 1}, Kernel{UnprivilegedClone: "0"}, host.Unsure, "", "exit code 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			state, reason := Classify(c.a, c.k)
-			if state != c.state || !strings.Contains(reason, c.reason) {
-				t.Errorf("got %d %q, want %d %q", state, reason, c.state, c.reason)
+			state, cause, reason := Classify(c.a, c.k)
+			if state != c.state || cause != c.cause || !strings.Contains(reason, c.reason) {
+				t.Errorf("got %d %q %q, want %d %q %q", state, cause, reason, c.state, c.cause, c.reason)
 			}
 			if (state == host.Works) != (reason == "") {
 				t.Errorf("state %d with reason %q", state, reason)
@@ -71,7 +72,7 @@ func TestClassify(t *testing.T) {
 }
 
 func TestReasonHasNoControlCharacters(t *testing.T) {
-	_, reason := Classify(Attempt{Exit: 1, Stderr: "\x1b[31mred\x07\nsecond line"}, Kernel{})
+	_, _, reason := Classify(Attempt{Exit: 1, Stderr: "\x1b[31mred\x07\nsecond line"}, Kernel{})
 	if strings.ContainsAny(reason, "\x1b\x07\n") || !strings.Contains(reason, "red") {
 		t.Errorf("%q", reason)
 	}
@@ -154,5 +155,21 @@ func TestFindBwrap(t *testing.T) {
 	}
 	if got, err := FindBwrap(""); err != nil || strings.HasPrefix(got, dir) {
 		t.Errorf("PATH was searched: %q %v", got, err)
+	}
+}
+
+func TestForbidden(t *testing.T) {
+	for cause, k := range map[host.Cause]Kernel{
+		"":                  {MaxNamespaces: map[string]string{"user": "9"}, UnprivilegedClone: "1", AppArmorUserns: "1", Filtered: true},
+		host.NamespaceQuota: {MaxNamespaces: map[string]string{"net": "0"}},
+		host.NoUserns:       {NoUserNamespaces: true},
+		host.ClosedUserns:   {UnprivilegedClone: "0"},
+	} {
+		if got, reason := Forbidden(k); got != cause || (reason == "") != (cause == "") {
+			t.Errorf("%+v: %q, %q", k, got, reason)
+		}
+	}
+	if got, _ := Forbidden(Kernel{UnprivilegedClone: "0", Root: true}); got != "" {
+		t.Errorf("Debian's switch is none for root: %q", got)
 	}
 }

@@ -25,7 +25,16 @@ type Options struct {
 // of ctx ends bubblewrap's trial, and leaves it unknown whether it works. On Linux the
 // trial is made by this program under the argument Role, for which Main must answer.
 func Facts(ctx context.Context, o Options) (host.Facts, error) {
-	f := host.Facts{
+	f := process(o)
+	if o.Deadline == 0 {
+		o.Deadline = Deadline
+	}
+	return f, fill(ctx, &f, o)
+}
+
+// process gives the facts of this process.
+func process(o Options) host.Facts {
+	return host.Facts{
 		OS:                runtime.GOOS,
 		UID:               os.Getuid(),
 		GID:               os.Getgid(),
@@ -34,10 +43,6 @@ func Facts(ctx context.Context, o Options) (host.Facts, error) {
 		HelperPath:        imagePath(),
 		AllowNestedUserns: o.AllowNestedUserns,
 	}
-	if o.Deadline == 0 {
-		o.Deadline = Deadline
-	}
-	return f, fill(ctx, &f, o)
 }
 
 // imagePath is the physical path of this program, "" where it cannot be told.

@@ -15,6 +15,13 @@ func fill(ctx context.Context, f *host.Facts, o Options) error {
 	if err != nil {
 		return err
 	}
+	kernel(f)
+	f.Bwrap = bubblewrap(ctx, path, o)
+	return nil
+}
+
+// kernel asks the kernel alone.
+func kernel(f *host.Facts) {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) == nil {
 		f.TotalRAM = uint64(info.Totalram) * uint64(info.Unit)
@@ -25,8 +32,6 @@ func fill(ctx context.Context, f *host.Facts, o Options) error {
 		f.LandlockABI, f.LandlockReason = 0, err.Error()
 	}
 	f.Seccomp = seccompFilters()
-	f.Bwrap = bubblewrap(ctx, path, o)
-	return nil
 }
 
 // seccompFilters asks whether this kernel has filters that can answer with an errno

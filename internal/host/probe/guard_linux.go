@@ -28,6 +28,7 @@ type answer struct {
 	Version string
 	Flags   map[string]bool
 	State   host.State
+	Cause   host.Cause
 	Reason  string
 }
 

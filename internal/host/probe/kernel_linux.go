@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// readKernel collects the settings that a failed trial is explained by. What
+// ReadKernel collects the settings that a failed trial is explained by. What
 // cannot be read stays empty and explains nothing.
-func readKernel() Kernel {
+func ReadKernel() Kernel {
 	k := Kernel{
 		UnprivilegedClone: setting("/proc/sys/kernel/unprivileged_userns_clone"),
 		AppArmorUserns:    setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),

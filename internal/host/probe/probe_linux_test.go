@@ -3,6 +3,7 @@ package probe
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -176,4 +177,26 @@ func TestRunRealBubblewrap(t *testing.T) {
 		t.Fatalf("it ended by itself: %+v", out)
 	}
 	noChildren(t)
+}
+
+// What Look reads out of bubblewrap's file is what its --help says, and nothing is
+// started for it.
+func TestLookReadsTheOptions(t *testing.T) {
+	path, _ := FindBwrap("")
+	if path == "" {
+		testenv.Skip(t, "bwrap", "scripts/setup run installs bubblewrap")
+	}
+	out, _ := exec.Command(path, "--help").CombinedOutput()
+	want := parseHelp(string(out))
+	f, err := Look(Options{})
+	if err != nil || len(want) < 20 || !maps.Equal(f.Bwrap.Flags, want) {
+		t.Errorf("got %v, %v\nwant %v", f.Bwrap.Flags, err, want)
+	}
+	script := filepath.Join(t.TempDir(), "bwrap")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec /usr/bin/bwrap\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := Look(Options{Bwrap: script}); err != nil || f.Bwrap.Flags != nil || f.Bwrap.State != host.Unsure {
+		t.Errorf("a wrapper: %+v, %v", f.Bwrap, err)
+	}
 }
