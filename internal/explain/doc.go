@@ -1,0 +1,146 @@
+// Package explain says what a plan lets a command do at a path, which entry of the
+// policy decides it, and what to change to allow more. It is pure: it reads a plan and
+// the facts that the plan was made from.
+//
+// It enforces nothing and proves nothing: what the kernel makes of the plan is for
+// stage 2 and for self-test. File modes are judged as the facts show them; access
+// control lists, and what else a file system decides by itself, are not known to it.
+package explain
+
+import (
+	"sandboxd/internal/host"
+	"sandboxd/internal/plan"
+	"sandboxd/protocol"
+)
+
+// Scene is a policy as it is planned on a host.
+type Scene struct {
+	Policy protocol.Policy
+	Facts  host.Facts
+	Plan   plan.Plan
+	Audit  plan.Audit
+	groups []int
+}
+
+// New plans a policy; groups are the caller's supplementary ones, which a jail keeps.
+// The error is a *plan.Refusal.
+func New(p protocol.Policy, f host.Facts, groups []int) (Scene, error) {
+	pl, err := plan.Build(p, f)
+	if err != nil {
+		return Scene{}, err
+	}
+	return Scene{p, f, pl, plan.AuditOf(pl, p), append([]int{f.GID}, groups...)}, nil
+}
+
+// Decider is what of the policy, or besides it, settles a path.
+type Decider struct {
+	List  string // of the policy, or of the view: "base", "service-socket", "root-secret", "proc", "dev", "pin"; "" for nothing
+	Index int    // in the policy's list, else -1
+	Path  string // as spelled there
+	Why   string // for what is no entry of the policy
+}
+
+// Named says whether it is an entry of the policy.
+func (d Decider) Named() bool { return policyLists[d.List] }
+
+var policyLists = map[string]bool{"writable_roots": true, "readable_roots": true, "protected": true, "mounts": true, "scratch": true}
+
+// Answer is what a command can do at one path.
+type Answer struct {
+	Path     string // physical: no component of it is a link
+	Effect   plan.Effect
+	Class    plan.Class
+	Read     bool
+	Write    bool
+	Decider  Decider
+	Region   string // the path that the decider covers
+	Kind     host.Kind
+	Missing  string // the first component that the host does not have, or ""
+	HeldBack string // why the host's own modes allow less than the view, or ""
+	Notes    []string
+}
+
+// At answers for one path, which the layout must hold.
+func (s Scene) At(path string) Answer {
+	res := s.Facts.Layout.Resolve(path)
+	v := s.Plan.At(res.Path)
+	a := Answer{Path: res.Path, Effect: v.Effect, Class: v.Op.Class, Region: v.Op.Path, Kind: res.Node.Kind, Missing: res.Missing}
+	a.Decider = s.decider(v)
+	switch v.Effect {
+	case plan.ReadOnly:
+		a.Read = true
+	case plan.ReadWrite:
+		a.Read, a.Write = true, true
+	case plan.Private:
+		a.Read, a.Write = s.private(v, res.Path)
+	}
+	a.note(s, v)
+	s.hold(&a, res)
+	return a
+}
+
+// decider names the operation in the policy's terms.
+func (s Scene) decider(v plan.View) Decider {
+	o := v.Op.Origin
+	switch {
+	case v.Index < 0 || v.Op.Class == plan.RootTmpfs:
+		return Decider{Index: -1}
+	case v.Op.Class == plan.Pin:
+		// Bound onto itself to stay in its place; what lets it be written lies above.
+		return s.beneathPin(v)
+	}
+	return Decider{o.List, o.Index, o.Path, o.Why}
+}
+
+// beneathPin is the grant that a pin repeats.
+func (s Scene) beneathPin(v plan.View) Decider {
+	found := Decider{Index: -1}
+	for _, op := range s.Plan.Ops[:v.Index] {
+		if op.Class != plan.Pin && host.Beneath(v.Op.Path, op.Path) {
+			found = Decider{op.Origin.List, op.Origin.Index, op.Origin.Path, op.Origin.Why}
+		}
+	}
+	return found
+}
+
+// private says what can be done in the jail's own file systems.
+func (s Scene) private(v plan.View, path string) (read, write bool) {
+	switch v.Op.Class {
+	case plan.ScratchTmpfs:
+		return true, true
+	case plan.Dev:
+		name := path[len(v.Op.Path):]
+		return path == "/dev" || host.Beneath(path, "/dev/shm") || devices[name],
+			host.Beneath(path, "/dev/shm") || devices[name]
+	}
+	return true, false
+}
+
+// devices are what bubblewrap's --dev makes (bwrap(1)).
+var devices = map[string]bool{
+	"/null": true, "/zero": true, "/full": true, "/random": true, "/urandom": true, "/tty": true,
+	"/ptmx": true, "/pts": true, "/fd": true, "/stdin": true, "/stdout": true, "/stderr": true,
+}
+
+// note says what read and write do not.
+func (a *Answer) note(s Scene, v plan.View) {
+	add := func(text string) { a.Notes = append(a.Notes, text) }
+	switch {
+	case v.Op.Class == plan.ScratchTmpfs:
+		add("it is the jail's own: empty at the start, gone at the end, and not the host's " + v.Op.Path)
+	case v.Op.Class == plan.Proc:
+		add("it is the jail's own /proc, which shows the jail's processes only")
+	case v.Op.Class == plan.Dev && !a.Read:
+		add("the jail has a /dev of its own with the standard devices only")
+	case v.Effect == plan.Masked && v.Op.Content == "":
+		add("something empty and read-only stands in its place")
+	}
+	for _, op := range s.Plan.Ops {
+		if op.Class == plan.Pin && op.Path == a.Path {
+			add("it cannot be renamed or removed: it holds something protected")
+		}
+	}
+	if a.Missing != "" && (v.Effect == plan.ReadOnly || v.Effect == plan.ReadWrite) {
+		add("it does not exist on the host yet")
+	}
+}

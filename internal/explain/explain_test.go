@@ -1,0 +1,203 @@
+package explain
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"sandboxd/internal/host"
+	"sandboxd/internal/plan"
+	"sandboxd/protocol"
+)
+
+const uid = 1000
+
+// layout fills in the mode that most nodes have.
+func layout(entries map[string]host.Node) host.Layout {
+	l := host.Layout{}
+	for path, n := range entries {
+		if n.Mode == 0 {
+			n.Mode = 0o755
+		}
+		l[path] = n
+	}
+	return l
+}
+
+func dir(owner uint32) host.Node { return host.Node{Kind: host.Dir, UID: owner, GID: owner} }
+func file(owner, mode uint32) host.Node {
+	return host.Node{Kind: host.File, UID: owner, GID: owner, Mode: mode, Nlink: 1}
+}
+func missing() host.Node { return host.Node{Kind: host.Missing} }
+
+func facts() host.Facts {
+	return host.Facts{
+		OS: "linux", UID: uid, GID: uid, Home: "/home/ann", LandlockABI: 9, TotalRAM: 1 << 32,
+		Layout: layout(map[string]host.Node{
+			"/": dir(0), "/usr": dir(0), "/etc": dir(0), "/proc": dir(0), "/dev": dir(0), "/tmp": {Kind: host.Dir, Mode: 0o1777},
+			"/bin": {Kind: host.Link, Target: "usr/bin"}, "/usr/bin": dir(0), "/etc/hosts": file(0, 0o644), "/etc/resolv.conf": file(0, 0o644),
+			"/home": dir(0), "/home/ann": dir(uid), "/home/ann/w": dir(uid), "/home/ann/w/f": file(uid, 0o644),
+			"/home/ann/w/ro": file(uid, 0o444), "/home/ann/w/theirs": file(0, 0o644), "/home/ann/w/.git": dir(uid), "/home/ann/w/.git/hooks": dir(uid),
+			"/home/ann/w/new": missing(), "/home/ann/w/closed": {Kind: host.Dir, UID: 0, Mode: 0o700}, "/home/ann/w/closed/x": {Kind: host.Denied},
+			"/home/ann/other": dir(uid), "/home/ann/other/x": missing(),
+			"/dev/kvm": {Kind: host.CharDevice, Mode: 0o660}, "/run": dir(0), "/run/docker.sock": {Kind: host.Socket, Mode: 0o660},
+			"/sbin": missing(), "/lib": missing(), "/lib32": missing(), "/lib64": missing(), "/opt": missing(), "/var": dir(0), "/var/lib": dir(0),
+			"/nix": missing(), "/run/current-system": missing(), "/tmp/x": file(uid, 0o644),
+		}),
+	}
+}
+
+func policyFor(change func(*protocol.Policy)) protocol.Policy {
+	p := protocol.Policy{WritableRoots: []string{"/home/ann/w"}, Network: protocol.Network{Mode: protocol.NetOff}, Scratch: protocol.ScratchTmpfs}
+	if change != nil {
+		change(&p)
+	}
+	return p
+}
+
+func sceneOf(t *testing.T, f host.Facts, change func(*protocol.Policy)) Scene {
+	t.Helper()
+	for _, p := range append(plan.ServicePlaces, plan.SecretPlaces...) {
+		at := strings.ReplaceAll(p.Path, "{uid}", "1000")
+		for dir := at; ; dir = host.Parent(dir) { // everything that a survey would have met
+			if _, ok := f.Layout[dir]; !ok {
+				f.Layout[dir] = missing()
+			}
+			if dir == "/" {
+				break
+			}
+		}
+	}
+	s, err := New(policyFor(change), f, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestAt(t *testing.T) {
+	guarded := func(p *protocol.Policy) {
+		p.Protected = []string{"/home/ann/w/.git/hooks"}
+		p.Mounts = []protocol.Mount{{Path: "/etc/hosts", Access: protocol.ReadWrite, Required: true}}
+	}
+	for _, c := range []struct {
+		path, list  string
+		index       int
+		read, write bool
+		effect      plan.Effect
+		held, note  string
+	}{
+		{"/home/ann/w/f", "writable_roots", 0, true, true, plan.ReadWrite, "", ""},
+		{"/home/ann/w/new", "writable_roots", 0, true, true, plan.ReadWrite, "", "does not exist on the host yet"},
+		{"/home/ann/w/ro", "writable_roots", 0, true, false, plan.ReadWrite, `"/home/ann/w/ro" itself (mode 0444, uid 1000) is not writable`, ""},
+		{"/home/ann/w/theirs", "writable_roots", 0, true, false, plan.ReadWrite, "uid 0) is not writable for uid 1000", ""},
+		{"/home/ann/w/closed/x", "writable_roots", 0, false, false, plan.ReadWrite, "closed to this user", ""},
+		{"/home/ann/w/.git", "writable_roots", 0, true, true, plan.ReadWrite, "", "cannot be renamed or removed"},
+		{"/home/ann/w/.git/hooks", "protected", 0, false, false, plan.Masked, "", "something empty"},
+		{"/etc/hosts", "mounts", 0, true, false, plan.ReadWrite, "not writable for uid 1000", ""},
+		{"/etc", "base", -1, true, false, plan.ReadOnly, "", ""},
+		{"/bin", "base", -1, true, false, plan.ReadOnly, "", ""}, // through the link that the jail has
+		{"/home/ann/other", "", -1, false, false, plan.None, "", ""},
+		{"/tmp/x", "scratch", -1, true, true, plan.Private, "", "not the host's /tmp"},
+		{"/proc", "proc", -1, true, false, plan.Private, "", "the jail's own /proc"},
+		{"/dev/null", "dev", -1, true, true, plan.Private, "", ""},
+		{"/dev/kvm", "dev", -1, false, false, plan.Private, "", "standard devices only"},
+		{"/dev/shm/x", "dev", -1, true, true, plan.Private, "", ""},
+	} {
+		f := facts()
+		f.Layout["/dev/null"], f.Layout["/dev/shm"], f.Layout["/dev/shm/x"] = host.Node{Kind: host.CharDevice, Mode: 0o666}, dir(0), missing()
+		a := sceneOf(t, f, guarded).At(c.path)
+		if a.Decider.List != c.list || a.Decider.Index != c.index || a.Read != c.read || a.Write != c.write || a.Effect != c.effect {
+			t.Errorf("%s: got %+v", c.path, a)
+		}
+		if (c.held == "") != (a.HeldBack == "") || !strings.Contains(a.HeldBack, c.held) {
+			t.Errorf("%s: held back by %q, want %q", c.path, a.HeldBack, c.held)
+		}
+		if c.note != "" && !slices.ContainsFunc(a.Notes, func(n string) bool { return strings.Contains(n, c.note) }) {
+			t.Errorf("%s: notes %q, want %q", c.path, a.Notes, c.note)
+		}
+	}
+}
+
+// Root's command has no capabilities: to it the modes are what they are to anybody.
+func TestRootIsHeldBackToo(t *testing.T) {
+	f := facts()
+	f.UID, f.GID = 0, 0
+	s := sceneOf(t, f, func(p *protocol.Policy) { p.WritableRoots = []string{"/var"} })
+	f.Layout["/var/theirs"] = file(uid, 0o644)
+	f.Layout["/var/ours"] = file(0, 0o644)
+	if a := s.At("/var/theirs"); a.Write || !strings.Contains(a.HeldBack, "without capabilities") {
+		t.Errorf("got %+v", a)
+	}
+	if a := s.At("/var/ours"); !a.Write || a.HeldBack != "" {
+		t.Errorf("got %+v", a)
+	}
+}
+
+// A supplementary group counts, and only for whoever has it.
+func TestGroups(t *testing.T) {
+	f := facts()
+	f.Layout["/home/ann/w/shared"] = host.Node{Kind: host.File, UID: 5, GID: 77, Mode: 0o664}
+	p := policyFor(nil)
+	for _, groups := range [][]int{nil, {77}} {
+		s, err := New(p, sceneOf(t, f, nil).Facts, groups)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := s.At("/home/ann/w/shared"); a.Write != (len(groups) == 1) {
+			t.Errorf("groups %v: %+v", groups, a)
+		}
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	f := facts()
+	if _, err := New(policyFor(func(p *protocol.Policy) { p.WritableRoots = []string{"/home/ann/w/new"} }), f, nil); err == nil {
+		t.Error("a writable root that does not exist is planned")
+	}
+}
+
+// Every change that is proposed does what it says, or is known to be refused.
+func TestChanges(t *testing.T) {
+	guarded := func(p *protocol.Policy) {
+		p.Protected = []string{"/home/ann/w/.git"}
+		p.Mounts = []protocol.Mount{{Path: "/etc/hosts", Access: protocol.ReadOnly, Required: true}}
+	}
+	for _, c := range []struct {
+		path  string
+		write bool
+		want  []Change
+	}{
+		{"/home/ann/other", false, []Change{{Kind: AddReadable, Path: "/home/ann/other"}, {Kind: Unguard}}},
+		{"/home/ann/other", true, []Change{{Kind: AddWritable, Path: "/home/ann/other"}, {Kind: Unguard}}},
+		{"/home/ann/other/x", true, []Change{{Kind: AddWritable, Path: "/home/ann/other"}, {Kind: Unguard}}},
+		{"/etc/hosts", true, []Change{{Kind: MountAccess, List: "mounts", Path: "/etc/hosts"}, {Kind: AddWritable, Path: "/etc/hosts"}, {Kind: Unguard}}},
+		{"/home/ann/w/.git", true, []Change{{Kind: Remove, List: "protected", Path: "/home/ann/w/.git"}, {Kind: AddWritable, Path: "/home/ann/w/.git"}, {Kind: Unguard}}},
+		{"/run/docker.sock", true, []Change{{Kind: AddMount, Path: "/run/docker.sock"}, {Kind: AddWritable, Path: "/run/docker.sock"}, {Kind: Unguard}}},
+		{"/dev/kvm", false, []Change{{Kind: AddMount, Path: "/dev/kvm"}}},
+		{"/proc", true, nil},
+		{"/home/ann/w/ro", true, nil}, // held back by its own mode
+	} {
+		s := sceneOf(t, facts(), guarded)
+		if got := s.Changes(s.At(c.path), c.write); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %+v, want %+v", c.path, got, c.want)
+		}
+	}
+}
+
+func TestPretend(t *testing.T) {
+	f := facts()
+	l := Pretend(f.Layout, "/home/ann/other/x/y", f)
+	if l["/home/ann/other/x"].Kind != host.Dir || l["/home/ann/other/x/y"].Kind != host.Dir || f.Layout["/home/ann/other/x"].Kind != host.Missing {
+		t.Errorf("got %+v", l["/home/ann/other/x/y"])
+	}
+}
+
+func TestService(t *testing.T) {
+	s := sceneOf(t, facts(), nil)
+	for path, want := range map[string]string{"/run/docker.sock": "docker", "/run/user/1000/bus": "session bus", "/etc/shadow": "password", "/run/user/1001": "", "/home/ann": ""} {
+		if got := s.Service(path); (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}
