@@ -1,14 +1,15 @@
 // Package cli is what a person types: it turns flags into a policy, speaks the real
 // protocol to a helper through protocol/broker, and turns results into exit codes.
+// It also explains a policy without running anything, and says what a host lacks.
 //
 // What it does not protect: nothing is enforced here. It refuses a few workspaces
 // that are most likely a mistake, which is a courtesy and no boundary.
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"runtime/debug"
 
@@ -18,11 +19,12 @@ import (
 
 // Exit codes of the commands. A command's own code passes through.
 const (
+	exitNoJail    = 1 // doctor: this host has no jail
 	exitUsage     = 2
 	exitTimedOut  = 124 // the wall clock limit ended the command
 	exitFailed    = 125 // sandboxd refused, or failed itself
 	exitCannotRun = 126 // the command is there, but cannot be executed
-	exitNotFound  = 127 // there is no such command
+	exitNotFound  = 127 // there is no such command, or no interpreter for it
 )
 
 // System is what the commands use of the process they run in.
@@ -32,60 +34,43 @@ type System struct {
 	Environ        []string
 	Getwd          func() (string, error)
 	Executable     func() (string, error)
-	Signals        func() (<-chan os.Signal, func()) // SIGINT and its like; the func ends it
-}
+	Signals        func() Signals
 
-// command is one entry of the command table.
-type command struct {
-	name, args, help string
-	run              func(args []string, s System) int
-}
-
-func commands() []command {
-	return []command{
-		{"run", "[flags] -- CMD [ARG...]", "run a command in the jail", runCommand},
-		{"self-test", "[--json] [--require all|TAG,...]", "what this machine really enforces", selfTest},
-		{"--self-test", "", "the same", selfTest},
-		{"policy", "workspace|fence [flags]", "print the policy of a preset", policyCommand},
-		{"--publish-git-identity", "POLICY WORKSPACE ENTRIES", "for brokers: write a git identity", publishIdentity},
-		{"--version", "", "print versions", version},
-		{"--help", "", "print this", help},
-	}
+	ServerUsage string // the server's own list of flags, for the manual and the completions
 }
 
 // Role reports whether arg selects a command of this package, so that it is no flag
 // of the server.
 func Role(arg string) bool {
-	if arg == "-h" || witness.Role(arg) {
-		return true
-	}
-	for _, c := range commands() {
-		if c.name == arg {
-			return true
-		}
-	}
-	return false
+	_, ok := find(arg)
+	return ok || witness.Role(arg)
 }
 
 // Main runs the command that args[0] names and returns the exit code.
 func Main(args []string, s System) int {
-	if len(args) > 0 && args[0] == "-h" {
-		return help(nil, s)
-	}
 	if len(args) > 0 && witness.Role(args[0]) {
 		return witness.Main(args)
-	}
-	for _, c := range commands() {
-		if len(args) > 0 && c.name == args[0] {
-			return c.run(args[1:], s)
-		}
 	}
 	name := ""
 	if len(args) > 0 {
 		name = args[0]
 	}
-	fmt.Fprintf(s.Stderr, "sandboxd: there is no command %q; `sandboxd --help` lists them, and `sandboxd run -- %s` runs a program\n", name, name)
-	return exitUsage
+	c, ok := find(name)
+	if !ok {
+		return complain(s, exitUsage, noSuchCommand(name))
+	}
+	return c.run(args[1:], s)
+}
+
+func noSuchCommand(name string) error {
+	var names []string
+	for _, c := range commands() {
+		names = append(names, c.name)
+	}
+	if like := similar(name, names); like != "" {
+		return fmt.Errorf("there is no command %q; do you mean `sandboxd %s`?", name, like)
+	}
+	return fmt.Errorf("there is no command %q; `sandboxd --help` lists them, and `sandboxd run -- %s` runs a program", name, name)
 }
 
 // Version is the version of this build, "(devel)" where it was not stamped.
@@ -96,30 +81,29 @@ func Version() string {
 	return "(devel)"
 }
 
-func version(_ []string, s System) int {
+func version(args []string, s System) int {
+	if len(args) > 0 {
+		return complain(s, exitUsage, fmt.Errorf("unknown argument %q; type `sandboxd --version`", args[0]))
+	}
 	fmt.Fprintf(s.Stdout, "sandboxd %s\nexec protocol %d, policy %d, %s %s/%s\n",
 		Version(), protocol.ExecVersion, protocol.PolicyVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return 0
 }
 
-func help(_ []string, s System) int {
-	fmt.Fprint(s.Stdout, `sandboxd runs one untrusted command at a time in a kernel-enforced jail and says
-what was really enforced.
-
-`)
-	for _, c := range commands() {
-		fmt.Fprintf(s.Stdout, "  sandboxd %-32s %s\n", c.name+" "+c.args, c.help)
-	}
-	fmt.Fprint(s.Stdout, `  sandboxd [server flags]                  serve: policy on descriptor 3, frames on stdio
-                                           (protocol/PROTOCOL.md)
-
-Flags of run, and of policy but for those of the run itself:
-`)
-	printFlags(s.Stdout)
-	fmt.Fprint(s.Stdout, `
-Sizes take K, M, G, T (1024); durations s, m, h; 0 is no ceiling.
-Exit code of run: the command's own; 128+n for signal n; 124 timed out; 125 sandboxd
-refused or failed; 126 the command cannot be executed; 127 it was not found.
-`)
-	return 0
+// complain prints an error as every command does, and gives its exit code.
+func complain(s System, code int, err error) int {
+	fmt.Fprintln(s.Stderr, "sandboxd:", printable(err.Error()))
+	return code
 }
+
+// reject is complain for wrong arguments; a request for help is none.
+func reject(s System, command string, err error) int {
+	if errors.Is(err, errHelp) {
+		c, _ := find(command)
+		printCommandHelp(s.Stdout, c)
+		return 0
+	}
+	return complain(s, exitUsage, err)
+}
+
+var errHelp = errors.New("help")

@@ -2,15 +2,17 @@ package cli
 
 import (
 	"fmt"
-	"io"
+	"slices"
 	"strings"
 
 	"sandboxd/protocol"
 )
 
-// options are the parsed flags of run and policy.
+// options are the parsed flags.
 type options struct {
-	preset          string // presetWorkspace or presetFence
+	given           map[string]bool // names of the flags that were there
+	preset          string          // presetWorkspace or presetFence
+	policyFile      string          // "": the preset's policy
 	noGuard         bool
 	workspace       string // "" : the current directory
 	rw, ro, protect []string
@@ -19,92 +21,153 @@ type options struct {
 	limits          protocol.Limits
 	env             []string // NAME or NAME=VALUE
 	scratch         string   // "" : the preset's
+	json            bool
 	report          bool
 	requireEnforced bool
 	acceptSkip      []string
 	allowDegraded   bool
 	bwrap           string
 	cgroupBase      string
-	argv            []string
+	showArgv        bool
+	format          string
+	argv            []string // the command, or the paths to explain
+
+	dropped, amended []entryKey // what explain tries out: entries of the file to leave out, mounts to make read-write
 }
 
 // defaultOutput bounds each output stream of a run, in bytes.
 const defaultOutput = 1 << 30
 
 func defaults() options {
-	return options{preset: presetWorkspace, limits: protocol.Limits{OutputBytes: defaultOutput}}
+	return options{given: map[string]bool{}, preset: presetWorkspace, format: "json", limits: protocol.Limits{OutputBytes: defaultOutput}}
 }
 
-// flag is one entry of the flag table. arg is "" for a switch.
+// use says which commands take a flag.
+type use uint8
+
+const (
+	forRun use = 1 << iota
+	forExplain
+	forPolicy
+	forDoctor
+
+	forAPolicy = forRun | forExplain | forPolicy
+)
+
+// flag is one entry of the flag table. arg is "" for a switch; words separated by
+// "|" are its values, a name in capitals says what kind of value it takes.
 type flag struct {
 	name, arg, help string
-	set             func(o *options, value string) error
+	use             use
+	set             setter
 }
 
 func flagTable() []flag {
 	return []flag{
-		{"preset", "workspace|fence", "the strict jail (default), or only writes bounded", setPreset},
-		{"no-guard", "", "leave git's configuration and hooks, and the like, writable", toggle(func(o *options) *bool { return &o.noGuard })},
-		{"workspace", "DIR", "the directory the command may write (default: the current one)", text(func(o *options) *string { return &o.workspace })},
-		{"rw", "PATH", "writable too (repeatable)", list(func(o *options) *[]string { return &o.rw })},
-		{"ro", "PATH", "readable too (repeatable)", list(func(o *options) *[]string { return &o.ro })},
-		{"protect", "PATH", "hidden and not replaceable (repeatable)", list(func(o *options) *[]string { return &o.protect })},
-		{"mount", "PATH[:ro|rw]", "one file, directory, socket or device at its own path (repeatable)", setMount},
-		{"net", "off|full", "network (default: off; fence: full)", setNet},
-		{"mem", "SIZE", "memory of the whole run", size(func(o *options) *uint64 { return &o.limits.MemBytes })},
-		{"pids", "N", "tasks of the whole run", number(func(o *options) *uint64 { return &o.limits.Pids })},
-		{"wall", "TIME", "wall clock time", seconds(func(o *options) *uint64 { return &o.limits.WallSeconds })},
-		{"cpu", "TIME", "CPU time of each process", seconds(func(o *options) *uint64 { return &o.limits.CPUSeconds })},
-		{"fsize", "SIZE", "size of each file written", size(func(o *options) *uint64 { return &o.limits.FsizeBytes })},
-		{"output", "SIZE", "bytes of each output stream (default: 1G)", size(func(o *options) *uint64 { return &o.limits.OutputBytes })},
-		{"env", "NAME[=VALUE]", "pass a variable on, or set it (repeatable)", setEnv},
-		{"scratch", "tmpfs|PATH", "private scratch, or a host directory (default: tmpfs at /tmp; fence: /tmp)", text(func(o *options) *string { return &o.scratch })},
-		{"report", "", "print what was enforced on stderr afterwards", toggle(func(o *options) *bool { return &o.report })},
-		{"require-enforced", "", "refuse to run unless everything is enforced", toggle(func(o *options) *bool { return &o.requireEnforced })},
-		{"accept-skip", "TAG", "a layer that may be missing all the same (repeatable)", list(func(o *options) *[]string { return &o.acceptSkip })},
-		{"allow-degraded", "", "run although this host has no jail", toggle(func(o *options) *bool { return &o.allowDegraded })},
-		{"bwrap", "PATH", "the bubblewrap to use", text(func(o *options) *string { return &o.bwrap })},
-		{"cgroup-base", "DIR", "the cgroup v2 directory for ceilings", text(func(o *options) *string { return &o.cgroupBase })},
+		{"preset", "workspace|fence", "the strict jail (default), or only writes bounded", forAPolicy, setPreset},
+		{"policy", "FILE", "a policy of your own in place of a preset: JSON with comments, or msgpack", forAPolicy, text(func(o *options) *string { return &o.policyFile })},
+		{"no-guard", "", "leave git's configuration and hooks, and the like, writable", forAPolicy, toggle(func(o *options) *bool { return &o.noGuard })},
+		{"workspace", "DIR", "the directory the command may write and starts in (default: the current one)", forAPolicy, text(func(o *options) *string { return &o.workspace })},
+		{"rw", "PATH", "writable too (repeatable)", forAPolicy, list(func(o *options) *[]string { return &o.rw })},
+		{"ro", "PATH", "readable too (repeatable)", forAPolicy, list(func(o *options) *[]string { return &o.ro })},
+		{"protect", "PATH", "hidden and not replaceable (repeatable)", forAPolicy, list(func(o *options) *[]string { return &o.protect })},
+		{"mount", "PATH[:ro|rw]", "one file, directory, socket or device at its own path (repeatable)", forAPolicy, setMount},
+		{"net", "off|full", "network (default: off; fence: full)", forAPolicy, setNet},
+		{"mem", "SIZE", "memory of the whole run", forAPolicy, size(func(o *options) *uint64 { return &o.limits.MemBytes })},
+		{"pids", "N", "tasks of the whole run", forAPolicy, number(func(o *options) *uint64 { return &o.limits.Pids })},
+		{"wall", "TIME", "wall clock time, in whole seconds", forAPolicy, seconds(func(o *options) *uint64 { return &o.limits.WallSeconds })},
+		{"cpu", "TIME", "CPU time of each process, in whole seconds", forAPolicy, seconds(func(o *options) *uint64 { return &o.limits.CPUSeconds })},
+		{"fsize", "SIZE", "size of each file written", forAPolicy, size(func(o *options) *uint64 { return &o.limits.FsizeBytes })},
+		{"output", "SIZE", "bytes of each output stream (default: 1G)", forAPolicy, size(func(o *options) *uint64 { return &o.limits.OutputBytes })},
+		{"env", "NAME[=VALUE]", "pass a variable on, or set it (repeatable)", forAPolicy, setEnv},
+		{"scratch", "tmpfs|PATH", "private scratch, or a host directory (default: tmpfs at /tmp; fence: /tmp)", forAPolicy, text(func(o *options) *string { return &o.scratch })},
+		{"format", "json|msgpack", "how the policy is printed (default: json)", forPolicy, setFormat},
+		{"report", "", "print what was enforced on stderr afterwards", forRun, toggle(func(o *options) *bool { return &o.report })},
+		{"json", "", "print one JSON object: of run one for each event", forRun | forExplain | forDoctor, toggle(func(o *options) *bool { return &o.json })},
+		{"argv", "", "print bubblewrap's arguments, or the Seatbelt profile", forExplain, toggle(func(o *options) *bool { return &o.showArgv })},
+		{"require-enforced", "", "refuse to run unless everything is enforced", forRun, toggle(func(o *options) *bool { return &o.requireEnforced })},
+		{"accept-skip", "TAG", "a layer that may be missing all the same (repeatable)", forRun, list(func(o *options) *[]string { return &o.acceptSkip })},
+		{"allow-degraded", "", "run although this host has no jail", forRun, toggle(func(o *options) *bool { return &o.allowDegraded })},
+		{"bwrap", "PATH", "the bubblewrap to use", forRun | forExplain | forDoctor, text(func(o *options) *string { return &o.bwrap })},
+		{"cgroup-base", "DIR", "the cgroup v2 directory for ceilings", forRun | forDoctor, text(func(o *options) *string { return &o.cgroupBase })},
 	}
 }
 
-// parseRun parses the arguments of run: flags, then the command, best after "--".
-func parseRun(args []string) (options, error) {
-	o := defaults()
-	args, err := parseFlags(&o, args)
-	if err != nil {
-		return options{}, err
+// flagsOf are the flags that a command takes.
+func flagsOf(u use) []flag {
+	var out []flag
+	for _, f := range flagTable() {
+		if f.use&u != 0 {
+			out = append(out, f)
+		}
 	}
-	if len(args) == 0 {
-		return options{}, fmt.Errorf("no command; type `sandboxd run [flags] -- CMD [ARG...]`")
-	}
-	o.argv = args
-	return o, nil
+	return out
 }
 
-// parseFlags takes the flags in front, and a "--" behind them, and gives the rest.
-func parseFlags(o *options, args []string) ([]string, error) {
-	for len(args) > 0 {
-		arg := args[0]
-		if arg == "--" {
-			return args[1:], nil
+// contradiction is what no single flag can see.
+func (o options) contradiction() error {
+	for _, name := range []string{"preset", "no-guard"} {
+		if o.policyFile != "" && o.given[name] {
+			return fmt.Errorf("--policy and --%s do not go together: the file takes the preset's place, and holds what it says", name)
 		}
-		if !strings.HasPrefix(arg, "-") || arg == "-" {
-			break
-		}
-		rest, err := parseFlag(o, arg, args[1:])
+	}
+	if o.given["argv"] && len(o.argv) > 0 {
+		return fmt.Errorf("--argv takes no PATH, found %q", o.argv[0])
+	}
+	return nil
+}
+
+// parser takes the flags of one command.
+type parser struct {
+	command string
+	use     use
+	o       options
+}
+
+// leading takes the flags in front, and a "--" behind them, and gives the rest.
+func (p *parser) leading(args []string) ([]string, error) {
+	for len(args) > 0 && isFlag(args[0]) {
+		rest, err := p.flag(args[0], args[1:])
 		if err != nil {
 			return nil, err
 		}
 		args = rest
 	}
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
 	return args, nil
 }
 
-func parseFlag(o *options, arg string, rest []string) ([]string, error) {
+// anywhere takes flags up to "--" wherever they stand, and gives the rest.
+func (p *parser) anywhere(args []string) (rest []string, err error) {
+	for len(args) > 0 && args[0] != "--" {
+		if !isFlag(args[0]) {
+			rest, args = append(rest, args[0]), args[1:]
+			continue
+		}
+		if args, err = p.flag(args[0], args[1:]); err != nil {
+			return nil, err
+		}
+	}
+	if len(args) > 0 {
+		rest = append(rest, args[1:]...)
+	}
+	return rest, nil
+}
+
+func isFlag(arg string) bool { return len(arg) > 1 && arg[0] == '-' && arg != "--" }
+
+// flag takes one flag and its value.
+func (p *parser) flag(arg string, rest []string) ([]string, error) {
+	if arg == "--help" || arg == "-h" {
+		return nil, errHelp
+	}
 	name, value, inline := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
-	for _, f := range flagTable() {
-		if f.name != name {
+	var names []string
+	for _, f := range flagsOf(p.use) {
+		names = append(names, f.name)
+		if f.name != name || !strings.HasPrefix(arg, "--") {
 			continue
 		}
 		switch {
@@ -115,16 +178,39 @@ func parseFlag(o *options, arg string, rest []string) ([]string, error) {
 		case f.arg != "" && !inline:
 			value, rest = rest[0], rest[1:]
 		}
-		if err := f.set(o, value); err != nil {
-			return nil, fmt.Errorf("--%s %s: %w", name, value, err)
+		if err := f.set(&p.o, value); err != nil {
+			return nil, fmt.Errorf("%s: %w", strings.TrimSpace("--"+name+" "+shown(f, value)), err)
 		}
+		p.o.given[name] = true
 		return rest, nil
 	}
-	return nil, fmt.Errorf("unknown flag %s; `sandboxd --help` lists the flags (a command's own come after --)", arg)
+	return nil, p.unknown(arg, strings.TrimLeft(name, "-"), names)
 }
 
-func printFlags(w io.Writer) {
-	for _, f := range flagTable() {
-		fmt.Fprintf(w, "  %-24s %s\n", strings.TrimSpace("--"+f.name+" "+f.arg), f.help)
+// shown keeps a variable's value out of messages.
+func shown(f flag, value string) string {
+	if f.name == "env" {
+		name, _, _ := strings.Cut(value, "=")
+		return name
 	}
+	return value
+}
+
+func (p *parser) unknown(arg, name string, names []string) error {
+	arg, _, _ = strings.Cut(arg, "=")
+	for _, f := range flagTable() {
+		if f.name == name && f.use&p.use == 0 {
+			return fmt.Errorf("%s takes no --%s", p.command, name)
+		}
+	}
+	if like := similar(name, names); like != "" || slices.Contains(names, name) {
+		if like == "" {
+			like = name
+		}
+		return fmt.Errorf("unknown flag %s; do you mean --%s?", arg, like)
+	}
+	if p.use == forRun {
+		return fmt.Errorf("unknown flag %s; `sandboxd help run` lists the flags (a command's own come after it)", arg)
+	}
+	return fmt.Errorf("unknown flag %s; `sandboxd help %s` lists the flags", arg, p.command)
 }

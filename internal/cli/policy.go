@@ -1,40 +1,31 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 
-	"sandboxd/internal/policy"
 	"sandboxd/protocol"
 )
 
 // policyCommand is `sandboxd policy`: it prints a ready policy, and on stderr what
 // was left out of it and why.
 func policyCommand(args []string, s System) int {
-	o, format, err := parsePolicy(args)
+	o, err := parsePolicy(args)
 	if err != nil {
-		return complain(s, exitUsage, err)
+		return reject(s, "policy", err)
 	}
-	workspace, cwd, err := place(o, s)
-	if err != nil {
-		return complain(s, exitFailed, err)
-	}
-	p, err := build(o, workspace, cwd, s.Environ)
-	if err == nil {
-		err = policy.Validate(p.policy)
-	}
+	t, err := newTask(o, s)
 	if err != nil {
 		return complain(s, exitFailed, err)
 	}
-	for _, note := range p.notes {
+	for _, note := range t.notes {
 		complain(s, 0, errors.New(note))
 	}
-	if format == "msgpack" {
-		_, err = s.Stdout.Write(p.policy.Append(nil))
+	if o.format == "msgpack" {
+		_, err = s.Stdout.Write(t.policy.Append(nil))
 	} else {
-		err = printPolicy(s.Stdout, p.policy)
+		err = printPolicy(s.Stdout, t.policy)
 	}
 	if err != nil {
 		return complain(s, exitFailed, fmt.Errorf("cannot print the policy: %w", err))
@@ -42,30 +33,27 @@ func policyCommand(args []string, s System) int {
 	return 0
 }
 
-func parsePolicy(args []string) (o options, format string, err error) {
-	const usage = "type `sandboxd policy workspace|fence [flags] [--format json|msgpack]`"
-	o, format = defaults(), "json"
-	if len(args) == 0 || setPreset(&o, args[0]) != nil {
-		return o, "", errors.New("expected the name of a preset; " + usage)
+func parsePolicy(args []string) (options, error) {
+	const usage = "type `sandboxd policy workspace|fence [flags]`, or `sandboxd policy --policy FILE`"
+	p := parser{command: "policy", use: forPolicy, o: defaults()}
+	rest, err := p.anywhere(args)
+	if err != nil {
+		return options{}, err
 	}
-	for args = args[1:]; len(args) > 0; {
-		switch {
-		case args[0] == "--format" && len(args) > 1:
-			format, args = args[1], args[2:]
-		case args[0] == "--format=json" || args[0] == "--format=msgpack":
-			format, args = args[0][len("--format="):], args[1:]
-		case args[0] == "" || args[0][0] != '-':
-			return o, "", fmt.Errorf("%q is no flag; %s", args[0], usage)
-		default:
-			if args, err = parseFlag(&o, args[0], args[1:]); err != nil {
-				return o, "", err
-			}
+	switch {
+	case len(rest) > 1:
+		return options{}, fmt.Errorf("unknown argument %q; %s", rest[1], usage)
+	case len(rest) == 1 && p.o.given["preset"]:
+		return options{}, fmt.Errorf("two presets: %s and --preset %s", rest[0], p.o.preset)
+	case len(rest) == 1:
+		if setPreset(&p.o, rest[0]) != nil {
+			return options{}, fmt.Errorf("there is no preset %q; %s", rest[0], usage)
 		}
+		p.o.given["preset"] = true
+	case p.o.policyFile == "" && !p.o.given["preset"]:
+		return options{}, errors.New("which policy? " + usage)
 	}
-	if format != "json" && format != "msgpack" {
-		return o, "", fmt.Errorf("--format %s: expected json or msgpack", format)
-	}
-	return o, format, nil
+	return p.o, p.o.contradiction()
 }
 
 // document is a policy with the keys of the wire.
@@ -87,10 +75,16 @@ type mountDocument struct {
 	Required bool   `json:"required"`
 }
 
-func printPolicy(w io.Writer, p protocol.Policy) error {
+func printPolicy(w io.Writer, p protocol.Policy) error { return printJSON(w, newDocument(p)) }
+
+func newDocument(p protocol.Policy) document {
+	net := map[string]any{"mode": p.Network.Mode}
+	if p.Network.Mode == protocol.NetProxy {
+		net["allow"], net["proxy"] = list0(p.Network.Allow), p.Network.Proxy
+	}
 	d := document{
 		V: protocol.PolicyVersion, WritableRoots: list0(p.WritableRoots), ReadableRoots: list0(p.ReadableRoots),
-		Protected: list0(p.Protected), Mounts: []mountDocument{}, Network: map[string]any{"mode": p.Network.Mode},
+		Protected: list0(p.Protected), Mounts: []mountDocument{}, Network: net,
 		Limits: map[string]uint64{
 			"cpu_s": p.Limits.CPUSeconds, "wall_s": p.Limits.WallSeconds, "mem_bytes": p.Limits.MemBytes,
 			"pids": p.Limits.Pids, "fsize_bytes": p.Limits.FsizeBytes, "output_bytes": p.Limits.OutputBytes,
@@ -100,10 +94,7 @@ func printPolicy(w io.Writer, p protocol.Policy) error {
 	for _, m := range p.Mounts {
 		d.Mounts = append(d.Mounts, mountDocument{m.Path, string(m.Access), m.Required})
 	}
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(d)
+	return d
 }
 
 // list0 is never null: every key of a policy is required.

@@ -29,61 +29,15 @@ const (
 	presetFence     = "fence"
 )
 
-// preset is a policy with what belongs to it.
-type preset struct {
-	policy protocol.Policy
-	env    map[string]string // what the preset sets for the command
-	notes  []string
-	git    string // the program, "" for none
-	// changes says what the command did that no mount could keep it from.
-	changes func() []string
+// presetEnv are the names that a preset lets through.
+func presetEnv() []string {
+	return withNames(nil, slices.Concat(passed, made, identityNames, fence.Variables(), []string{"GOPROXY"}))
 }
 
-// build makes the policy of the preset and the flags. The error is a workspace that
-// cannot be guarded.
-func build(o options, workspace, cwd string, environ []string) (preset, error) {
-	mounts := slices.Clone(o.mounts)
-	write := absolutes(cwd, o.rw)
-	open, mounted := slices.Clone(write), []string(nil)
-	for i := range mounts {
-		mounts[i].Path = absolute(cwd, mounts[i].Path)
-		mounted = append(mounted, mounts[i].Path)
-		if mounts[i].Access == protocol.ReadWrite {
-			write = append(write, mounts[i].Path)
-		}
-	}
-	in := fence.Input{
-		Workspace: workspace, Guard: !o.noGuard, Offline: o.net != protocol.NetFull,
-		Open: append(open, mounted...), Write: write, Mounted: mounted, Hidden: absolutes(cwd, o.protect), Scratch: o.scratch,
-		Env: func(name string) (string, bool) { return lookupEnv(environ, name) },
-	}
-	if in.Scratch != "" && in.Scratch != protocol.ScratchTmpfs {
-		in.Scratch = absolute(cwd, in.Scratch)
-	}
-	choose := fence.Workspace
-	if o.preset == presetFence {
-		choose = fence.Fence
-	}
-	r, err := choose(in)
-	if err != nil {
-		return preset{}, err
-	}
-	p := r.Policy
-	p.WritableRoots = append(p.WritableRoots, absolutes(cwd, o.rw)...)
-	p.ReadableRoots = append(p.ReadableRoots, absolutes(cwd, o.ro)...)
-	p.Protected = append(p.Protected, absolutes(cwd, o.protect)...)
-	p.Mounts = append(p.Mounts, mounts...)
-	if o.net != "" {
-		p.Network.Mode = o.net
-	}
-	p.Limits = o.limits
-	p.EnvAllow = envAllow(o)
-	return preset{p, r.Env, r.Notes, r.Git, r.Changes}, nil
-}
-
-func envAllow(o options) []string {
-	names := slices.Concat(passed, made, identityNames, fence.Variables(), []string{"GOPROXY"})
-	for _, e := range o.env {
+// withNames adds the names of NAME and NAME=VALUE, sorted and each once.
+func withNames(names, more []string) []string {
+	names = slices.Clone(names)
+	for _, e := range more {
 		name, _, _ := strings.Cut(e, "=")
 		names = append(names, name)
 	}
@@ -91,24 +45,18 @@ func envAllow(o options) []string {
 	return slices.Compact(names)
 }
 
-// environment is what the preset asks the helper to give the command. In the strict
-// jail HOME is the scratch, so that a tool's caches and settings land there and not
-// in the user's.
-func environment(o options, environ []string, p preset, identity map[string]string) map[string]string {
+// environment is what the helper is asked to give the command. In the strict jail
+// HOME is the scratch, so that a tool's caches and settings land there and not in
+// the user's. A policy of the user's own says itself what comes through.
+func (t task) environment(environ []string, identity map[string]string) map[string]string {
 	env := map[string]string{}
-	copyEnv(env, environ, passed)
-	maps.Copy(env, identity)
-	copyEnv(env, environ, identityNames)
-	if o.preset == presetFence {
-		copyEnv(env, environ, append([]string{"HOME", "TMPDIR"}, fence.Variables()...))
+	if t.o.policyFile != "" {
+		maps.Copy(env, identity)
+		copyEnv(env, environ, t.policy.EnvAllow)
 	} else {
-		env["HOME"] = p.policy.Scratch
-		if p.policy.Scratch == protocol.ScratchTmpfs {
-			env["HOME"] = fence.ScratchDir
-		}
+		t.presetEnvironment(env, environ, identity)
 	}
-	maps.Copy(env, p.env)
-	for _, e := range o.env {
+	for _, e := range t.o.env {
 		if name, value, ok := strings.Cut(e, "="); ok {
 			env[name] = value
 		} else {
@@ -116,6 +64,21 @@ func environment(o options, environ []string, p preset, identity map[string]stri
 		}
 	}
 	return env
+}
+
+func (t task) presetEnvironment(env map[string]string, environ []string, identity map[string]string) {
+	copyEnv(env, environ, passed)
+	maps.Copy(env, identity)
+	copyEnv(env, environ, identityNames)
+	if t.o.preset == presetFence {
+		copyEnv(env, environ, append([]string{"HOME", "TMPDIR"}, fence.Variables()...))
+	} else {
+		env["HOME"] = t.policy.Scratch
+		if t.policy.Scratch == protocol.ScratchTmpfs {
+			env["HOME"] = fence.ScratchDir
+		}
+	}
+	maps.Copy(env, t.env)
 }
 
 func copyEnv(to map[string]string, environ, names []string) {

@@ -3,87 +3,126 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"strconv"
+	"os"
+	"os/exec"
 	"strings"
+	"syscall"
 
 	"sandboxd/protocol"
 	"sandboxd/protocol/broker"
 )
 
-// conclude says on stderr what a person has to know and returns the exit code.
-func (r runner) conclude(res broker.Result, err error) int {
+// exitBrokenPipe is 128 plus SIGPIPE: what a command has that nobody reads any more.
+const exitBrokenPipe = 128 + 13
+
+// conclude says what a person has to know and returns the exit code.
+func (r runner) conclude(res broker.Result, err error, killed bool) int {
 	var frame *broker.Error
 	switch {
+	case killed:
+		return r.say.fail(exitFailed, errors.New("interrupted: the helper was killed, and the jail with it"))
 	case errors.As(err, &frame):
-		complain(r.s, 0, errors.New(frame.Msg))
-		return launchCode(frame)
+		return r.say.fail(launchCode(frame), reworded{frame, r.hint(frame)})
+	case errors.Is(err, syscall.EPIPE):
+		return exitBrokenPipe // nobody is there to be told
 	case err != nil && res.Enforcement == nil:
-		return complain(r.s, exitFailed, err)
+		return r.say.fail(exitFailed, err)
 	}
 	r.notices(res)
-	if r.o.report {
-		r.report(res)
-	}
+	code := res.Code
 	switch {
 	case err != nil:
-		return complain(r.s, exitFailed, err)
+		code = exitFailed
+		r.say.notice(err.Error())
 	case res.TimedOut:
-		return complain(r.s, exitTimedOut, fmt.Errorf("the command was stopped after its %d s (--wall)", r.policy.Limits.WallSeconds))
+		code = exitTimedOut
+		r.say.notice(fmt.Sprintf("the command was stopped after its %d s (--wall)", r.task.policy.Limits.WallSeconds))
 	}
-	return res.Code
+	r.say.exit(res, code)
+	return code
 }
 
-// launchCode tells a command that could not be executed from a jail that could not
-// be built: only the step "exec" speaks of the command itself.
+// reworded is an error frame without the name of its code, which is for programs, and
+// with what a person may do.
+type reworded struct {
+	frame *broker.Error
+	hint  string
+}
+
+func (e reworded) Error() string { return e.frame.Msg + e.hint }
+func (e reworded) Unwrap() error { return e.frame }
+
+// launchCode gives a shell's exit status for a command that could not be executed,
+// by PROTOCOL.md, "Error codes": only the step "exec" speaks of the command itself,
+// and ENOENT may also be a missing interpreter.
 func launchCode(e *broker.Error) int {
-	step, text, _ := strings.Cut(e.Msg, ": ")
+	text, isExec := strings.CutPrefix(e.Msg, "exec: ")
 	switch {
-	case e.Code != protocol.CodeSpawnFailed || step != "exec":
+	case e.Code != protocol.CodeSpawnFailed || !isExec:
 		return exitFailed
-	case strings.Contains(text, "not found in the jail") || strings.Contains(text, "does not exist in the jail"):
+	case errnoName(text) == "ENOENT":
 		return exitNotFound
 	}
 	return exitCannotRun
 }
 
-// notices are printed without being asked for: what was cut, and what was asked for
+// errnoName is what stands in the first parentheses outside double-quoted strings, in
+// which \" is a quote.
+func errnoName(text string) string {
+	quoted := false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case !quoted && c == '(':
+			name, _, _ := strings.Cut(text[i+1:], ")")
+			return name
+		}
+	}
+	return ""
+}
+
+// hint helps with the most frequent surprise: a program that is there on the host and
+// not in the jail's view.
+func (r runner) hint(e *broker.Error) string {
+	name := r.o.argv[0]
+	if launchCode(e) != exitNotFound || !strings.Contains(e.Msg, "not found in the jail") && !strings.Contains(e.Msg, "does not exist in the jail") {
+		return ""
+	}
+	path := name
+	if !strings.Contains(name, "/") {
+		found, err := exec.LookPath(name)
+		if err != nil {
+			return ""
+		}
+		path = found
+	}
+	path = absolute(r.task.cwd, path)
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return fmt.Sprintf("; this host has %s, which is not in the jail's view or not on its PATH: `sandboxd explain %s` says more", path, quoted(path))
+}
+
+// notices are given without being asked for: what was cut, and what was asked for
 // and not given.
 func (r runner) notices(res broker.Result) {
-	for name, cut := range map[string]bool{"stdout": res.StdoutTruncated, "stderr": res.StderrTruncated} {
-		if cut {
-			complain(r.s, 0, fmt.Errorf("the command's %s was cut; --output raises the limit of %d bytes", name, r.policy.Limits.OutputBytes))
+	for _, s := range []struct {
+		name string
+		cut  bool
+	}{{"stdout", res.StdoutTruncated}, {"stderr", res.StderrTruncated}} {
+		if s.cut {
+			r.say.notice(fmt.Sprintf("the command's %s was cut; --output raises the limit of %d bytes", s.name, r.task.policy.Limits.OutputBytes))
 		}
 	}
 	if res.Degraded {
-		complain(r.s, 0, errors.New("degraded: the command ran without a jail"))
+		r.say.notice("degraded: the command ran without a jail")
 	}
 	for _, entry := range res.Enforcement {
-		if what, ok := strings.CutPrefix(entry, "skip:guard: "); ok && !r.o.report {
-			complain(r.s, 0, errors.New(guardNotice+what))
-		}
-		if strings.HasPrefix(entry, "skip:cgroup-v2:") && !r.o.report {
-			complain(r.s, 0, fmt.Errorf("not enforced: %s", strings.TrimPrefix(entry, "skip:")))
+		if missing, ok := strings.CutPrefix(entry, "skip:cgroup-v2:"); ok && !r.o.report && !r.o.json {
+			r.say.notice("not enforced: cgroup-v2:" + missing)
 		}
 	}
-}
-
-func (r runner) report(res broker.Result) {
-	for _, entry := range res.Enforcement {
-		line := "enforced      " + entry
-		if skip, ok := strings.CutPrefix(entry, "skip:"); ok {
-			line = "NOT enforced  " + skip
-		}
-		fmt.Fprintln(r.s.Stderr, "sandboxd:", printable(line))
-	}
-	fmt.Fprintf(r.s.Stderr, "sandboxd: exit code %d after %d ms\n", res.Code, res.WallMS)
-}
-
-// printable keeps what a command could have named from driving the terminal.
-func printable(s string) string {
-	return strings.Map(func(c rune) rune {
-		if c == '\t' || strconv.IsPrint(c) {
-			return c
-		}
-		return '?'
-	}, s)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"sandboxd/protocol"
@@ -13,47 +12,48 @@ import (
 
 // runCommand is `sandboxd run`.
 func runCommand(args []string, s System) int {
-	if len(args) > 0 && (args[0] == "--help" || args[0] == "-h") {
-		return help(nil, s)
-	}
 	o, err := parseRun(args)
 	if err != nil {
-		return complain(s, exitUsage, err)
+		return reject(s, "run", err)
 	}
-	workspace, cwd, err := place(o, s)
-	if err != nil {
-		return complain(s, exitFailed, err)
-	}
+	r := runner{o: o, s: s, say: talker(o, s)}
+	defer r.say.end()
 	if o.preset == presetFence && getenv(s.Environ, fenceRequired) == "1" {
-		o.requireEnforced, o.allowDegraded = true, false
+		r.o.requireEnforced, r.o.allowDegraded = true, false
 	}
-	p, err := build(o, workspace, cwd, s.Environ)
-	if err != nil {
-		return complain(s, exitFailed, err)
+	if r.task, err = newTask(o, s); err != nil {
+		return r.say.fail(exitFailed, err)
 	}
-	for _, note := range p.notes {
-		complain(s, 0, errors.New(note))
+	for _, note := range r.task.notes {
+		r.say.notice(note)
 	}
-	r := runner{o: o, s: s, preset: p, policy: p.policy, cwd: cwd, workspace: workspace}
 	return r.run()
+}
+
+// parseRun parses the arguments of run: flags, then the command, best after "--".
+func parseRun(args []string) (options, error) {
+	p := parser{command: "run", use: forRun, o: defaults()}
+	rest, err := p.leading(args)
+	switch {
+	case err != nil:
+		return options{}, err
+	case len(rest) == 0:
+		return options{}, errors.New("no command; type `sandboxd run [flags] -- CMD [ARG...]`")
+	}
+	err = p.o.contradiction()
+	p.o.argv = rest
+	return p.o, err
 }
 
 // fenceRequired set to 1 makes the write fence a failure where it is not enforced:
 // for CI, whose green would otherwise prove nothing.
 const fenceRequired = "SANDBOXD_FENCE_REQUIRED"
 
-func complain(s System, code int, err error) int {
-	fmt.Fprintln(s.Stderr, "sandboxd:", printable(err.Error()))
-	return code
-}
-
 type runner struct {
-	o         options
-	s         System
-	preset    preset
-	policy    protocol.Policy
-	cwd       string
-	workspace string
+	o    options
+	s    System
+	task task
+	say  voice
 }
 
 func (r runner) run() int {
@@ -61,65 +61,66 @@ func (r runner) run() int {
 	defer cancel(nil)
 	path, err := r.s.Executable()
 	if err != nil {
-		return complain(r.s, exitFailed, fmt.Errorf("cannot find this program's own file: %w", err))
+		return r.say.fail(exitFailed, fmt.Errorf("cannot find this program's own file: %w", err))
 	}
 	identity := make(chan map[string]string, 1)
-	go func() { identity <- gitIdentity(ctx, r.preset.git) }() // while the helper starts
+	go func() { identity <- gitIdentity(ctx) }() // while the helper starts
 	h, err := broker.Start(ctx, r.options(path))
 	if err != nil {
-		return complain(r.s, exitFailed, err)
+		return r.noHelper(err)
 	}
 	defer h.Close()
 	if err := r.checkHost(ctx, h); err != nil {
-		return complain(r.s, exitFailed, err)
+		return r.say.fail(exitFailed, err)
 	}
+	r.say.start(r.task, h.Features())
 	e, err := h.Start(ctx, broker.Command{
-		Argv: r.o.argv, Cwd: r.cwd,
-		Env:   environment(r.o, r.s.Environ, r.preset, <-identity),
-		Stdin: r.s.Stdin, Stdout: r.s.Stdout, Stderr: r.s.Stderr,
+		Argv: r.o.argv, Cwd: r.task.cwd,
+		Env:   r.task.environment(r.s.Environ, <-identity),
+		Stdin: foregroundOnly(r.s.Stdin), Stdout: r.say.output(protocol.Stdout), Stderr: r.say.output(protocol.Stderr),
 	})
 	if err != nil {
-		return complain(r.s, exitFailed, err)
+		return r.say.fail(exitFailed, err)
 	}
-	stop := r.watch(e, h)
-	defer stop()
+	w := watch(r.s.Signals, e, h)
 	res, err := e.Wait()
-	changes := r.preset.changes()
-	code := r.conclude(withChanges(res, changes), err)
-	if res.Enforcement == nil { // no report that they could be part of
-		for _, what := range changes {
-			complain(r.s, 0, errors.New(guardNotice+what))
-		}
-	}
+	w.stop()
+	r.unguarded()
+	code := r.conclude(res, err, w.killed())
 	// The command's end is the answer; a helper that then fails to clean up says so.
-	if err := h.Shutdown(ctx); err != nil {
-		complain(r.s, 0, err)
+	if err := h.Shutdown(ctx); err != nil && !w.killed() {
+		r.say.notice(err.Error())
 	}
 	return code
 }
 
-// guardNotice begins a line about something that no mount can keep a command from.
-const guardNotice = "NOT enforced  guard: "
-
-// withChanges adds to a report what only a search of the workspace finds: the helper
-// looks at the top of it.
-func withChanges(res broker.Result, changes []string) broker.Result {
-	for _, what := range changes {
-		entry := "skip:" + protocol.TagGuard + ": " + what
-		if res.Enforcement != nil && !slices.Contains(res.Enforcement, entry) {
-			res.Enforcement = append(res.Enforcement, entry)
-		}
+// noHelper is a helper that did not start. What it said itself stands there already.
+func (r runner) noHelper(err error) int {
+	var exit *broker.ExitError
+	if errors.As(err, &exit) && strings.TrimSpace(exit.Stderr) != "" {
+		return r.say.helperFailed(exitFailed, exit.Stderr)
 	}
-	return res
+	return r.say.fail(exitFailed, err)
+}
+
+// unguarded says what a command did that no mount can keep it from, and that the
+// host's git would act on.
+func (r runner) unguarded() {
+	if r.task.changes == nil {
+		return
+	}
+	for _, what := range r.task.changes() {
+		r.say.notice("NOT enforced  guard: " + what)
+	}
 }
 
 func (r runner) options(path string) broker.Options {
-	o := broker.Options{Path: path, Policy: &r.policy, Stderr: r.s.Stderr, Peer: "sandboxd-run"}
+	o := broker.Options{Path: path, Policy: &r.task.policy, Stderr: r.say.helper(), Peer: "sandboxd-run"}
 	if r.o.bwrap != "" {
-		o.Args = append(o.Args, "--bwrap", absolute(r.cwd, r.o.bwrap))
+		o.Args = append(o.Args, "--bwrap", absolute(r.task.cwd, r.o.bwrap))
 	}
 	if r.o.cgroupBase != "" {
-		o.Args = append(o.Args, "--cgroup-base", absolute(r.cwd, r.o.cgroupBase))
+		o.Args = append(o.Args, "--cgroup-base", absolute(r.task.cwd, r.o.cgroupBase))
 	}
 	for _, tag := range r.o.acceptSkip {
 		o.Args = append(o.Args, "--accept-skip", tag)
@@ -132,43 +133,24 @@ func (r runner) options(path string) broker.Options {
 	return o
 }
 
-// watch cancels by the helper's ladder on the first signal and kills the helper,
-// whose death takes the jail, on the second.
-func (r runner) watch(e *broker.Execution, h *broker.Helper) (stop func()) {
-	signals, end := r.s.Signals()
-	done := make(chan struct{})
-	go func() {
-		for n := 0; ; n++ {
-			select {
-			case <-done:
-				return
-			case <-signals:
-			}
-			if n == 0 {
-				e.Cancel()
-			} else {
-				h.Kill()
-			}
-		}
-	}()
-	return func() { end(); close(done) }
-}
-
 // checkHost refuses a host without a jail. Only a report says why there is none, so
 // the smallest command is run for it.
 func (r runner) checkHost(ctx context.Context, h *broker.Helper) error {
-	if !h.Has("degraded") && !h.Has("platform-unsupported") || r.o.allowDegraded {
+	if !h.Has(protocol.FeatureDegraded) && !h.Has(protocol.FeaturePlatformUnsupported) || r.o.allowDegraded {
 		return nil
 	}
-	reason := "see `sandboxd --help`"
-	res, err := h.Exec(ctx, broker.Command{Argv: []string{"true"}, Cwd: r.cwd})
+	reason := ""
+	res, err := h.Exec(ctx, broker.Command{Argv: []string{"true"}, Cwd: r.task.cwd})
 	if err != nil && !errors.Is(err, broker.ErrNotEnforced) {
 		reason = err.Error()
 	}
 	for _, entry := range res.Enforcement {
 		if why, ok := strings.CutPrefix(entry, "skip:bwrap:"); ok {
-			reason = strings.TrimSpace(why)
+			reason, _, _ = strings.Cut(strings.TrimSpace(why), "; no namespaces:")
 		}
 	}
-	return fmt.Errorf("this host has no jail for the command (%s); install or enable what is missing, or give --allow-degraded to run it with what is left", reason)
+	if reason != "" {
+		reason = ": " + reason
+	}
+	return fmt.Errorf("cannot jail the command on this host%s; `sandboxd doctor` says what to do, and --allow-degraded runs it with what is left", reason)
 }

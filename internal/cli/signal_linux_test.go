@@ -30,6 +30,11 @@ func begin(t *testing.T, script string) session {
 	s := session{cmd: exec.Command(testenv.Binary(t), "run", "--", "sh", "-c", strings.ReplaceAll(script, "READY", ready.Shell("now"))), stderr: &bytes.Buffer{}}
 	s.cmd.Dir, s.cmd.Stderr = dir, s.stderr
 	s.cmd.Env = append(os.Environ(), "HOME=/nonexistent")
+	// A process group of its own is not orphaned, so it can be stopped.
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := os.WriteFile(filepath.Join(dir, "work"), nil, 0o644); err != nil { // an empty directory is not guarded
+		t.Fatal(err)
+	}
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -86,4 +91,44 @@ func TestKilledRunLeavesNothing(t *testing.T) {
 	s := begin(t, `READY; while :; do sleep 0.05; done`)
 	s.cmd.Process.Kill()
 	s.code(t)
+}
+
+// A helper that was killed leaves its placeholders: the next run does not take them
+// for files of the workspace, and removes them.
+func TestRunAfterAKilledHelper(t *testing.T) {
+	s := begin(t, `trap 'echo caught >caught' TERM; READY; while :; do sleep 0.05; done`)
+	file := filepath.Join(s.cmd.Dir, ".mcp.json")
+	if _, err := os.Lstat(file); err != nil {
+		t.Fatalf("there is no placeholder to begin with: %v", err)
+	}
+	s.cmd.Process.Signal(syscall.SIGQUIT)
+	s.code(t)
+	if _, err := os.Lstat(file); err != nil {
+		t.Fatalf("the placeholder did not stay: %v", err)
+	}
+	again := exec.Command(s.cmd.Path, "run", "--", "true")
+	again.Dir, again.Env = s.cmd.Dir, s.cmd.Env
+	if out, err := again.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	if _, err := os.Lstat(file); err == nil {
+		t.Error("the placeholder is still there")
+	}
+}
+
+// Two runs share a workspace and its placeholders.
+func TestTwoRunsInOneWorkspace(t *testing.T) {
+	s := begin(t, `READY; while [ ! -e go ]; do sleep 0.01; done`)
+	second := exec.Command(s.cmd.Path, "run", "--", "sh", "-c", "! mkdir .mcp.json/x && echo done >go")
+	second.Dir, second.Env = s.cmd.Dir, s.cmd.Env
+	if out, err := second.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+		s.cmd.Process.Kill()
+	}
+	if code := s.code(t); code != 0 {
+		t.Errorf("the first one: exit code %d: %s", code, s.stderr)
+	}
+	if _, err := os.Lstat(filepath.Join(s.cmd.Dir, ".mcp.json")); err == nil {
+		t.Error("a placeholder is left")
+	}
 }

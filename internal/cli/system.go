@@ -3,7 +3,6 @@ package cli
 import (
 	"os"
 	"os/signal"
-	"syscall"
 )
 
 // OS returns the real System of this process.
@@ -15,8 +14,8 @@ func OS() System {
 	}
 }
 
-func interrupts() (<-chan os.Signal, func()) {
-	c := make(chan os.Signal, 2)
-	signal.Notify(c, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	return c, func() { signal.Stop(c) }
+func interrupts() Signals {
+	c := make(chan os.Signal, 4)
+	signal.Notify(c, watched...)
+	return Signals{c, func() { signal.Stop(c) }}
 }

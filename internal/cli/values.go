@@ -67,6 +67,14 @@ func setPreset(o *options, v string) error {
 	return nil
 }
 
+func setFormat(o *options, v string) error {
+	if v != "json" && v != "msgpack" {
+		return errors.New("expected json or msgpack")
+	}
+	o.format = v
+	return nil
+}
+
 func setMount(o *options, v string) error {
 	m := protocol.Mount{Path: v, Access: protocol.ReadOnly, Required: true}
 	if path, access, ok := cutLast(v, ":"); ok && (access == "ro" || access == "rw") {
@@ -126,8 +134,9 @@ func parseSize(s string) (uint64, error) {
 	return n << shift, nil
 }
 
-// parseSeconds reads whole seconds, as a number or with a unit; a part of a second
-// is rounded up, since 0 would mean no ceiling.
+// parseSeconds reads whole seconds, as a number or with a unit. The kernel and the
+// policy count in seconds, and a part of one would have to become more or less than
+// was asked for.
 func parseSeconds(s string) (uint64, error) {
 	if n, err := parseNumber(s); err == nil {
 		return n, nil
@@ -136,5 +145,8 @@ func parseSeconds(s string) (uint64, error) {
 	if err != nil || d < 0 {
 		return 0, errors.New("expected a time such as 30s, 5m or 1h")
 	}
-	return uint64((d + time.Second - 1) / time.Second), nil
+	if d%time.Second != 0 {
+		return 0, errors.New("expected whole seconds, such as 1s: no limit here counts in less")
+	}
+	return uint64(d / time.Second), nil
 }

@@ -26,12 +26,12 @@ func TestParseSize(t *testing.T) {
 }
 
 func TestParseSeconds(t *testing.T) {
-	for in, want := range map[string]uint64{"0": 0, "30": 30, "30s": 30, "1m30s": 90, "2h": 7200, "100ms": 1, "1.5s": 2} {
+	for in, want := range map[string]uint64{"0": 0, "30": 30, "30s": 30, "1m30s": 90, "2h": 7200, "1000ms": 1, "1.5m": 90} {
 		if got, err := parseSeconds(in); err != nil || got != want {
 			t.Errorf("%q: got %d, %v, want %d", in, got, err, want)
 		}
 	}
-	for _, in := range []string{"", "s", "-1s", "-1", "1d", "soon", "10000000000h"} {
+	for _, in := range []string{"", "s", "100ms", "1.5s", "1m1ms", "-1s", "-1", "1d", "soon", "10000000000h"} {
 		if got, err := parseSeconds(in); err == nil {
 			t.Errorf("%q is accepted as %d", in, got)
 		}
@@ -62,18 +62,22 @@ func TestParseRun(t *testing.T) {
 
 func TestParseRunRefuses(t *testing.T) {
 	cases := map[string]string{
-		"":                     "no command",
-		"--":                   "no command",
-		"--report":             "no command",
-		"--mem":                "--mem needs a value",
-		"--mem lots -- x":      "expected a size",
-		"--net proxy -- x":     "expected off or full",
-		"--report=yes -- x":    "takes no value",
-		"--cgroup-bas /x -- x": "unknown flag --cgroup-bas",
-		"-rw /x -- x":          "unknown flag -rw",
-		"--rw= -- x":           "is empty",
-		"--env =x -- x":        "expected NAME",
-		"--mount :ro -- x":     "is empty",
+		"":                               "no command",
+		"--":                             "no command",
+		"--report":                       "no command",
+		"--mem":                          "--mem needs a value",
+		"--mem lots -- x":                "expected a size",
+		"--net proxy -- x":               "expected off or full",
+		"--report=yes -- x":              "takes no value",
+		"--cgroup-bas /x -- x":           "unknown flag --cgroup-bas",
+		"-rw /x -- x":                    "do you mean --rw?",
+		"--reprot -- x":                  "do you mean --report?",
+		"--argv -- x":                    "run takes no --argv",
+		"--wall 500ms -- x":              "whole seconds",
+		"--policy p --preset fence -- x": "do not go together",
+		"--rw= -- x":                     "is empty",
+		"--env =x -- x":                  "expected NAME",
+		"--mount :ro -- x":               "is empty",
 	}
 	for in, want := range cases {
 		if o, err := parseRun(strings.Fields(in)); err == nil || !strings.Contains(err.Error(), want) {

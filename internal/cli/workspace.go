@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"sandboxd/internal/roots"
 )
@@ -53,12 +54,18 @@ func place(o options, s System) (workspace, cwd string, err error) {
 	if err != nil {
 		return "", "", fmt.Errorf("cannot find the current directory: %w", err)
 	}
+	if !utf8.ValidString(cwd) {
+		return "", "", fmt.Errorf("cannot use the current directory %q: its name is no UTF-8, which every path of a policy is; rename it, or start elsewhere", cwd)
+	}
 	if o.workspace == "" {
 		real, err := filepath.EvalSymlinks(cwd)
 		if err != nil {
 			return "", "", fmt.Errorf("cannot resolve the current directory: %w", err)
 		}
 		cwd = spelled(cwd, real)
+		if o.policyFile != "" {
+			return cwd, cwd, nil // what is writable was written down on purpose
+		}
 		return cwd, cwd, checkWorkspace(real, resolved(getenv(s.Environ, "HOME")))
 	}
 	workspace = absolute(cwd, o.workspace)

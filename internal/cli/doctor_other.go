@@ -1,0 +1,7 @@
+//go:build !linux && !darwin
+
+package cli
+
+import "sandboxd/internal/doctor"
+
+func surroundings(*doctor.Facts, options, System) {}

@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sandboxd/internal/env"
+	"sandboxd/internal/explain"
+	"sandboxd/internal/host"
+	"sandboxd/internal/host/probe"
+	"sandboxd/internal/plan"
+	"sandboxd/internal/roots"
+	"sandboxd/protocol"
+)
+
+// explainCommand is `sandboxd explain`. It looks at the host and plans, and starts
+// nothing.
+func explainCommand(args []string, s System) int {
+	p := parser{command: "explain", use: forExplain, o: defaults()}
+	rest, err := p.anywhere(args)
+	p.o.argv = rest
+	if err == nil {
+		err = p.o.contradiction()
+	}
+	if err != nil {
+		return reject(s, "explain", err)
+	}
+	t, err := newTask(p.o, s)
+	if err != nil {
+		return complain(s, exitFailed, err)
+	}
+	e := explainer{s: s}
+	bwrap := t.o.bwrap
+	if bwrap != "" {
+		bwrap = absolute(t.cwd, bwrap)
+	}
+	if e.facts, err = probe.Look(probe.Options{Bwrap: bwrap}); err != nil {
+		return complain(s, exitFailed, err)
+	}
+	e.asked, err = e.physical(t, rest)
+	if err != nil {
+		return complain(s, exitFailed, err)
+	}
+	sc, err := e.scene(t)
+	if err != nil {
+		return e.refused(t, err)
+	}
+	switch {
+	case t.o.showArgv:
+		err = e.printArgv(t, sc)
+	case t.o.json:
+		err = e.printJSON(t, sc)
+	case len(e.asked) > 0:
+		e.printPaths(t, sc)
+	default:
+		e.printView(t, sc)
+	}
+	if err != nil {
+		return complain(s, exitFailed, err)
+	}
+	return 0
+}
+
+// explainer answers for one policy and the changes that are tried on it.
+type explainer struct {
+	s     System
+	facts host.Facts
+	asked []asked
+}
+
+// asked is a path to explain.
+type asked struct {
+	spelled  string // as typed
+	path     string // absolute
+	physical string // with its links followed, as far as it exists
+}
+
+// physical resolves what was asked for by itself, so that no link on the way can be
+// taken for a planted one: a person asks about what is there.
+func (e explainer) physical(t task, paths []string) ([]asked, error) {
+	var out []asked
+	for _, spelled := range paths {
+		if spelled == "" || strings.ContainsRune(spelled, 0) {
+			return nil, fmt.Errorf("cannot explain %q: it is no path", spelled)
+		}
+		path := absolute(t.cwd, spelled)
+		real, rest := path, ""
+		for {
+			found, err := filepath.EvalSymlinks(real)
+			if err == nil {
+				out = append(out, asked{spelled, path, filepath.Join(found, rest)})
+				break
+			}
+			if real == "/" {
+				out = append(out, asked{spelled, path, path})
+				break
+			}
+			real, rest = filepath.Dir(real), filepath.Join(filepath.Base(real), rest)
+		}
+	}
+	return out, nil
+}
+
+// scene surveys the host for a policy and plans it. The error is a *plan.Refusal, or
+// says why the host could not be looked at.
+func (e explainer) scene(t task) (explain.Scene, error) { return e.sceneWith(t, "") }
+
+// sceneWith takes one path for there, as a directory of the caller's, though it is not.
+func (e explainer) sceneWith(t task, pretend string) (explain.Scene, error) {
+	f := e.facts
+	f.Cwd = t.cwd
+	optional := env.Dirs(t.environment(e.s.Environ, nil), getenv(e.s.Environ, "PATH"))
+	for _, a := range e.asked {
+		optional = append(optional, a.physical)
+	}
+	reached, err := roots.Survey(plan.Paths(t.policy, f), roots.Writability{
+		Paths: writable(t.policy), Shared: roots.SharedDirs(nil), Optional: optional,
+		Narrow: plan.Narrow(t.policy), Label: label(t.policy),
+	})
+	if err != nil {
+		return explain.Scene{}, err
+	}
+	defer reached.Close()
+	f.Layout, f.Aliases = reached.Layout(), reached.Aliases()
+	if pretend != "" {
+		f.Layout = explain.Pretend(f.Layout, pretend, f)
+	}
+	groups, _ := os.Getgroups() // none on a system that has none
+	return explain.New(t.policy, f, groups)
+}
+
+// writable is what the policy itself lets its command write.
+func writable(p protocol.Policy) []string {
+	out := slices.Clone(p.WritableRoots)
+	for _, m := range p.Mounts {
+		if m.Access == protocol.ReadWrite {
+			out = append(out, m.Path)
+		}
+	}
+	if p.Scratch != protocol.ScratchTmpfs {
+		out = append(out, p.Scratch)
+	}
+	return out
+}
+
+// label names the entry that a path stands in, for refusals.
+func label(p protocol.Policy) func(string) string {
+	return func(path string) string {
+		for list, n := range lists(p) {
+			for i := range n {
+				if entry(p, list, i) == path {
+					return fmt.Sprintf("%s[%d]", list, i)
+				}
+			}
+		}
+		if path == p.Scratch {
+			return "scratch"
+		}
+		return ""
+	}
+}
+
+// refused prints why the policy cannot be honoured here, and who put the entry there.
+func (e explainer) refused(t task, err error) int {
+	var r *plan.Refusal
+	if errors.As(err, &r) {
+		err = t.attribute(err, r.List)
+	}
+	if t.o.json {
+		e.printRefusal(t, err)
+		return exitFailed
+	}
+	return complain(e.s, exitFailed, err)
+}
+
+// keyOf reads "mounts[2]".
+func keyOf(name string) entryKey {
+	list, rest, ok := strings.Cut(name, "[")
+	if !ok {
+		return entryKey{name, -1}
+	}
+	n, err := parseNumber(strings.TrimSuffix(rest, "]"))
+	if err != nil {
+		return entryKey{name, -1}
+	}
+	return entryKey{list, int(n)}
+}

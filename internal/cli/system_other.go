@@ -1,0 +1,20 @@
+//go:build !unix
+
+package cli
+
+import (
+	"io"
+	"os"
+	"syscall"
+)
+
+var watched = []os.Signal{os.Interrupt, syscall.SIGTERM}
+
+func meaning(os.Signal) request { return toEnd }
+
+func pause() {}
+
+func foregroundOnly(r io.Reader) io.Reader { return r }
+
+// windowWidth is not asked for here.
+func windowWidth(*os.File) int { return -1 }
