@@ -53,7 +53,7 @@ var rules = map[string]rule{
 	"internal/stage2/spec":         {pure: true, may: []string{"internal/host", "internal/mpack"}},
 	"internal/stage2":              {may: []string{"internal/stage2/spec", "internal/host", "internal/landlock", "internal/seccomp"}},
 	"internal/report":              {pure: true, may: []string{"internal/host", "internal/plan", "internal/stage2/spec", "protocol"}},
-	"internal/jail":                {may: []string{"protocol", "internal/bwrap", "internal/cgroup", "internal/env", "internal/host/...", "internal/landlock", "internal/plan", "internal/policy", "internal/proctrack", "internal/report", "internal/roots", "internal/seatbelt", "internal/seccomp", "internal/stage2/spec"}},
+	"internal/jail":                {may: []string{"protocol", "internal/bwrap", "internal/cgroup", "internal/env", "internal/fence/repos", "internal/host/...", "internal/landlock", "internal/plan", "internal/policy", "internal/proctrack", "internal/report", "internal/roots", "internal/seatbelt", "internal/seccomp", "internal/stage2/spec"}},
 	"internal/server":              {may: []string{"protocol", "internal/host/...", "internal/jail", "internal/plan", "internal/policy", "internal/report", "internal/roots"}},
 	"internal/selftest":            {may: []string{"protocol/...", "internal/host/...", "internal/report", "internal/selftest/witness"}},
 	"internal/selftest/witness":    {},
