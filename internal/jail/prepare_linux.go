@@ -88,8 +88,13 @@ func (j *job) jailed() bool { return j.facts.Bwrap.State != host.Absent }
 func (j *job) survey() error {
 	p := j.req.Policy
 	j.facts.Cwd = j.req.Cwd
+	mounts, _, err := j.host.mounts.now()
+	if err != nil {
+		return err
+	}
 	reached, err := roots.Survey(plan.Paths(p, j.facts), roots.Writability{
-		Paths: writablePaths(p), Shared: roots.SharedDirs(j.host.Mutable),
+		Mounts: mounts,
+		Paths:  writablePaths(p), Shared: roots.SharedDirs(j.host.Mutable),
 		// A PATH entry is left out, and never a refusal.
 		Optional: append(env.Dirs(j.req.Env, j.host.path), j.program()...),
 		Narrow:   plan.Narrow(p),

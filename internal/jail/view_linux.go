@@ -75,17 +75,26 @@ func (t *mountTable) read() error {
 	return nil
 }
 
-// view is what stage 2 compares the jail's mount table with: what bubblewrap was told
-// to mount, and which of the host's mounts a recursive bind brings along.
-func (t *mountTable) view(told []bwrap.Mount) (spec.View, error) {
+// now gives the mounts as they are, and every device among them once.
+func (t *mountTable) now() (mounts []roots.Mount, devices []string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.changed() {
 		if err := t.read(); err != nil {
-			return spec.View{}, err
+			return nil, nil, err
 		}
 	}
-	v := spec.View{Devices: t.devices}
+	return t.mounts, t.devices, nil
+}
+
+// view is what stage 2 compares the jail's mount table with: what bubblewrap was told
+// to mount, and which of the host's mounts a recursive bind brings along.
+func (t *mountTable) view(told []bwrap.Mount) (spec.View, error) {
+	now, devices, err := t.now()
+	if err != nil {
+		return spec.View{}, err
+	}
+	v := spec.View{Devices: devices}
 	trees := map[string]int{}
 	for _, m := range told {
 		holds := spec.HoldsFile
@@ -98,7 +107,7 @@ func (t *mountTable) view(told []bwrap.Mount) (spec.View, error) {
 		}
 		v.Mounts = append(v.Mounts, spec.Mount{Path: m.Path, Holds: holds, ReadOnly: m.ReadOnly, Optional: m.Optional})
 	}
-	for _, m := range t.mounts {
+	for _, m := range now {
 		for dir := m.Point; dir != "/"; {
 			dir = host.Parent(dir)
 			for range trees[dir] { // each bind brings a copy, and the table shows hidden ones too

@@ -47,7 +47,7 @@ func childPlace(path string) {
 }
 
 func placed(path string) (*Placeholders, *Reached) {
-	r, err := Survey([]string{path}, Writability{})
+	r, err := Survey([]string{path}, Writability{Narrow: []string{path}})
 	if err == nil {
 		var p *Placeholders
 		if p, err = Place([]plan.Op{opFor(path)}, r); err == nil {

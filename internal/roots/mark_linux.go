@@ -51,6 +51,27 @@ func marked(fd int) bool {
 	return unix.Fstat(fd, &st) == nil && st.Mtim.Sec == markTime.Sec && int64(st.Mtim.Nsec) == int64(markTime.Nsec)
 }
 
+// notePlaceholder looks whether the last thing that exists of a path is a placeholder:
+// nothing can lie below one. A file system is asked only where that can matter.
+func (r *Reached) notePlaceholder(path string) {
+	res := r.layout.Resolve(path)
+	at := res.Path
+	if res.Missing != "" {
+		at = host.Parent(res.Missing)
+	}
+	n := r.layout[at]
+	if n.Kind != host.Dir && n.Kind != host.File || int(n.UID) != os.Geteuid() || n.Nlink > 2 {
+		return
+	}
+	f, err := r.Dup(at)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	n.Placeholder = leftover(int(f.Fd()), n)
+	r.layout[at] = n
+}
+
 // leftover says whether an O_PATH descriptor is that of a placeholder, in use or
 // left by a process that was killed. Only this user's are known as such.
 func leftover(fd int, n host.Node) bool {

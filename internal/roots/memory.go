@@ -135,10 +135,12 @@ type places struct {
 	seen   map[[3]string]bool // of mounts, by what HadMount compares
 }
 
-func newPlaces(r *Reached) (*places, error) {
-	mounts, err := ownMounts()
-	if err != nil {
-		return nil, err
+func newPlaces(r *Reached, mounts []Mount) (*places, error) {
+	if mounts == nil {
+		var err error
+		if mounts, err = ownMounts(); err != nil {
+			return nil, err
+		}
 	}
 	return &places{r: r, mounts: mounts}, nil
 }

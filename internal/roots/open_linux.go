@@ -47,7 +47,6 @@ func open(parent int, name string) (object, error) {
 	if err == nil && o.node.Kind == host.Link {
 		err = readLink(parent, &o)
 	}
-	o.node.Placeholder = err == nil && leftover(fd, o.node)
 	if err != nil {
 		closeFD(fd)
 		return object{fd: noFD}, err

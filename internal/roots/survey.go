@@ -24,6 +24,8 @@ type Writability struct {
 	// Memory is what earlier policies of this process let a command write. It may
 	// be nil.
 	Memory *Memory
+	// Mounts is this process's mount table, where the caller has it; nil: it is read.
+	Mounts []Mount
 	// Optional is looked at as well, but a link that may not be followed refuses
 	// nothing there: it stands in the layout as Denied. Meant for what the policy
 	// does not name, the directories of a PATH.
@@ -77,7 +79,7 @@ type survey struct {
 }
 
 func (s *survey) run(paths []string, w Writability) error {
-	places, err := newPlaces(s.r)
+	places, err := newPlaces(s.r, w.Mounts)
 	if err != nil {
 		return err
 	}
@@ -113,6 +115,9 @@ func (s *survey) run(paths []string, w Writability) error {
 		if at != "" {
 			s.r.keep(at)
 		}
+	}
+	for _, path := range w.Narrow {
+		s.r.notePlaceholder(path)
 	}
 	s.r.aliases = s.aliases(sorted(w.Narrow))
 	for _, path := range sorted(w.Optional) {
