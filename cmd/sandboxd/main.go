@@ -27,7 +27,9 @@ func role(args []string) int {
 	if serves(args) {
 		return server.Main(args, cli.Version())
 	}
-	return cli.Main(args, cli.OS())
+	s := cli.OS()
+	s.ServerUsage = server.Usage
+	return cli.Main(args, s)
 }
 
 // serves says whether the arguments ask for the server role: none at all, or a

@@ -12,12 +12,15 @@ import (
 
 // gitIdentity reads the user's name and email from the user's own git configuration.
 // --global and the root as directory keep a repository's configuration, which a
-// command of an earlier run may have written, out of it. Without git or without an
-// identity it is empty: git itself then says what is missing.
-func gitIdentity(ctx context.Context) map[string]string {
+// command of an earlier run may have written, out of it. git is the program; without
+// it or without an identity it is empty: git itself then says what is missing.
+func gitIdentity(ctx context.Context, git string) map[string]string {
+	if git == "" {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "git", "config", "--global", "-z", "--get-regexp", `^user\.(name|email)$`)
+	cmd := exec.CommandContext(ctx, git, "config", "--global", "-z", "--get-regexp", `^user\.(name|email)$`)
 	cmd.Dir = "/"
 	out, err := cmd.Output()
 	if err != nil {

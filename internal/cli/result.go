@@ -23,14 +23,14 @@ func (r runner) conclude(res broker.Result, err error, killed bool) int {
 		return r.say.fail(exitFailed, errors.New("interrupted: the helper was killed, and the jail with it"))
 	case errors.As(err, &frame):
 		return r.say.fail(launchCode(frame), reworded{frame, r.hint(frame)})
-	case errors.Is(err, syscall.EPIPE):
-		return exitBrokenPipe // nobody is there to be told
 	case err != nil && res.Enforcement == nil:
 		return r.say.fail(exitFailed, err)
 	}
 	r.notices(res)
 	code := res.Code
 	switch {
+	case errors.Is(err, syscall.EPIPE): // whoever read it went away, and knows
+		code = exitBrokenPipe
 	case err != nil:
 		code = exitFailed
 		r.say.notice(err.Error())
@@ -121,6 +121,9 @@ func (r runner) notices(res broker.Result) {
 		r.say.notice("degraded: the command ran without a jail")
 	}
 	for _, entry := range res.Enforcement {
+		if what, ok := strings.CutPrefix(entry, "skip:guard: "); ok && !r.o.report && !r.o.json {
+			r.say.notice(guardNotice + what)
+		}
 		if missing, ok := strings.CutPrefix(entry, "skip:cgroup-v2:"); ok && !r.o.report && !r.o.json {
 			r.say.notice("not enforced: cgroup-v2:" + missing)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sandboxd/protocol"
@@ -64,7 +65,7 @@ func (r runner) run() int {
 		return r.say.fail(exitFailed, fmt.Errorf("cannot find this program's own file: %w", err))
 	}
 	identity := make(chan map[string]string, 1)
-	go func() { identity <- gitIdentity(ctx) }() // while the helper starts
+	go func() { identity <- gitIdentity(ctx, r.task.git) }() // while the helper starts
 	h, err := broker.Start(ctx, r.options(path))
 	if err != nil {
 		return r.noHelper(err)
@@ -85,8 +86,16 @@ func (r runner) run() int {
 	w := watch(r.s.Signals, e, h)
 	res, err := e.Wait()
 	w.stop()
-	r.unguarded()
-	code := r.conclude(res, err, w.killed())
+	var changes []string
+	if r.task.changes != nil {
+		changes = r.task.changes()
+	}
+	for _, what := range changes {
+		if res.Enforcement == nil { // no report that it could be part of
+			r.say.notice(guardNotice + what)
+		}
+	}
+	code := r.conclude(withChanges(res, changes), err, w.killed())
 	// The command's end is the answer; a helper that then fails to clean up says so.
 	if err := h.Shutdown(ctx); err != nil && !w.killed() {
 		r.say.notice(err.Error())
@@ -103,15 +112,19 @@ func (r runner) noHelper(err error) int {
 	return r.say.fail(exitFailed, err)
 }
 
-// unguarded says what a command did that no mount can keep it from, and that the
-// host's git would act on.
-func (r runner) unguarded() {
-	if r.task.changes == nil {
-		return
+// guardNotice begins a line about something that no mount can keep a command from.
+const guardNotice = "NOT enforced  guard: "
+
+// withChanges adds to a report what only a search of the workspace finds: the helper
+// looks at the top of it.
+func withChanges(res broker.Result, changes []string) broker.Result {
+	for _, what := range changes {
+		entry := "skip:" + protocol.TagGuard + ": " + what
+		if res.Enforcement != nil && !slices.Contains(res.Enforcement, entry) {
+			res.Enforcement = append(res.Enforcement, entry)
+		}
 	}
-	for _, what := range r.task.changes() {
-		r.say.notice("NOT enforced  guard: " + what)
-	}
+	return res
 }
 
 func (r runner) options(path string) broker.Options {
