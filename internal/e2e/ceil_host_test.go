@@ -15,7 +15,8 @@ import (
 
 // reportEnv names a file that gets, line by line, what this host's helper offers
 // ("hello:TAG") and what it reports of an execution that asks for every ceiling ("TAG",
-// "skip:TAG"). scripts/kernels compares it with testdata/enforcement/kernels.txt.
+// "skip:TAG" and "reason TAG TEXT"). scripts/kernels compares it with
+// testdata/enforcement/kernels.txt.
 const reportEnv = "SANDBOXD_TEST_REPORT"
 
 // Whatever this host lacks, the report says so, and --require-enforced refuses before
@@ -40,6 +41,7 @@ func TestCeilHostIsReportedAsItIs(t *testing.T) {
 	for _, e := range r.exit.Enforcement {
 		tag, skipped := protocol.Layer(e)
 		if skipped {
+			lines = append(lines, "reason "+strings.Replace(strings.TrimPrefix(e, "skip:"), ":", "", 1))
 			tag = "skip:" + tag
 		}
 		lines = append(lines, tag)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,7 +66,7 @@ func ceil(t *testing.T, base string, l protocol.Limits) (*conn, string) {
 	dir := testenv.TempDir(t, u)
 	p := basePolicy(dir)
 	p.Limits = l
-	return connect(t, u, p, "--cgroup-base", base), dir
+	return connect(t, u, p, "--cgroup-base", base, "--allow-unenforced"), dir
 }
 
 // The scaffolding must never be what a small ceiling hits.
@@ -85,6 +86,7 @@ func TestCeilSmallPids(t *testing.T) {
 		}
 		c.down()
 	}
+	t.Logf("%d runs of /bin/true under each pids from 1 to 8", scaled(500, 2))
 }
 
 func TestCeilForkBomb(t *testing.T) {
@@ -196,24 +198,39 @@ func TestCeilKilledHelpersAreSwept(t *testing.T) {
 	if len(own) != 1 {
 		t.Fatalf("the live helper's: %v", own)
 	}
-	most := 0
-	for range scaled(50, 3) {
+	for _, name := range []string{"service", "exec-7-7-7"} {
+		must(t, os.Mkdir(filepath.Join(base, name), 0o755))
+		defer func() {
+			if err := os.Remove(filepath.Join(base, name)); err != nil {
+				t.Errorf("somebody else's cgroup: %v", err)
+			}
+		}()
+	}
+	others := 1 // of exec-*
+	n := scaled(50, 3)
+	var killed []*conn
+	for range n {
 		c, dir := ceil(t, base, limits)
 		c.until(2, dir, "sh", "-c", "echo ready; sleep 600")
+		killed = append(killed, c)
+	}
+	for _, c := range killed {
 		must(t, c.cmd.Process.Kill())
 		c.wait()
-		most = max(most, len(ceilGroups(t, base)))
 	}
-	if most < 2 {
-		t.Error("a killed helper left nothing: this test shows nothing")
+	if left := ceilGroups(t, base); len(left) != n+1+others {
+		t.Errorf("%d killed helpers left %v", n, left)
 	}
 	// The jails die after their helpers; then a start finds all of it empty.
+	starts := 0
 	testenv.Eventually(t, "an end of the killed helpers' cgroups", func() bool {
 		c, _ := ceil(t, base, limits)
 		c.down()
-		return len(ceilGroups(t, base)) == 1
+		starts++
+		return len(ceilGroups(t, base)) == 1+others
 	})
-	if left := ceilGroups(t, base); left[0] != own[0] {
+	t.Logf("%d helpers killed, swept by %d starts", n, starts)
+	if left := ceilGroups(t, base); !slices.Contains(left, own[0]) {
 		t.Fatalf("left: %v, the live helper's is %v", left, own)
 	}
 	live.send(2, protocol.ExecStdin{Data: []byte("x\n"), EOF: true})
@@ -237,51 +254,11 @@ func TestCeilLeaveNothing(t *testing.T) {
 		}
 	}
 	c.down()
-	if left := ceilGroups(t, base); len(left) != 0 {
+	left := ceilGroups(t, base)
+	if len(left) != 0 {
 		t.Errorf("left: %v", left)
 	}
-}
-
-// A wrong base is a skip with its own reason, which names only what was asked for.
-func TestCeilWrongBases(t *testing.T) {
-	tmp := testenv.TempDir(t, testenv.Me())
-	lookalike := filepath.Join(tmp, "lookalike")
-	must(t, os.Mkdir(lookalike, 0o755))
-	for name, text := range map[string]string{"cgroup.controllers": "memory pids\n", "cgroup.procs": "", "cgroup.subtree_control": ""} {
-		must(t, os.WriteFile(filepath.Join(lookalike, name), []byte(text), 0o644))
-	}
-	const mem, pids = 64 << 20, 30
-	for _, k := range []struct {
-		name, base, reason string
-		limits             protocol.Limits
-		files              string
-	}{
-		{"three text files", lookalike, "is an ordinary directory", protocol.Limits{Pids: pids}, "pids.max not applied"},
-		{"missing", filepath.Join(tmp, "typo"), "does not exist", protocol.Limits{MemBytes: mem}, "memory.max not applied"},
-		{"a file", lookalike + "/cgroup.procs", "is not a directory", protocol.Limits{MemBytes: mem, Pids: pids}, "memory.max and pids.max not applied"},
-		{"nothing asked for", lookalike, "", protocol.Limits{CPUSeconds: 600}, ""},
-	} {
-		t.Run(k.name, func(t *testing.T) {
-			c, dir := ceil(t, k.base, k.limits)
-			if has(c.hello.Features, "cgroup-v2") {
-				t.Errorf("hello: %q", c.hello.Features)
-			}
-			var skips []string
-			for _, e := range c.sh(2, dir, "true").exit.Enforcement {
-				if tag, _ := protocol.Layer(e); tag == "cgroup-v2" {
-					skips = append(skips, e)
-				}
-			}
-			if k.files == "" && len(skips) != 0 {
-				t.Errorf("got %q", skips)
-			}
-			if k.files != "" && (len(skips) != 1 || !strings.HasPrefix(skips[0], "skip:cgroup-v2: ") ||
-				!strings.Contains(skips[0], k.reason) || !strings.HasSuffix(skips[0], "; "+k.files)) {
-				t.Errorf("got %q", skips)
-			}
-			c.down()
-		})
-	}
+	t.Logf("%d executions, %d cgroups left", n, len(left))
 }
 
 func must(t *testing.T, err error) {

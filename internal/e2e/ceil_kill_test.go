@@ -1,0 +1,84 @@
+//go:build linux
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"sandboxd/internal/testenv"
+	"sandboxd/protocol"
+)
+
+// A command that forks before the helper could take stage 2's share off pids.max is
+// over its ceiling: it is killed and the report says so. The helper is stopped to lose
+// that race for certain.
+func TestCeilQuickerThanTheHelper(t *testing.T) {
+	base := ceilBase(t)
+	c, dir := ceil(t, base, protocol.Limits{Pids: 2})
+	forked := testenv.NewMarker(dir, "forked")
+	c.start(2, dir, "sh", "-c", "for i in 1 2 3 4; do sleep 600 & done; "+forked.Shell("x")+"; sleep 600")
+	testenv.Eventually(t, "bubblewrap", func() bool { return len(testenv.Descendants(c.cmd.Process.Pid)) > 0 })
+	must(t, c.cmd.Process.Signal(syscall.SIGSTOP))
+	forked.Wait(t)
+	must(t, c.cmd.Process.Signal(syscall.SIGCONT))
+	r := c.collect(2)
+	if r.exit == nil || r.exit.Signal != int(syscall.SIGKILL) {
+		t.Errorf("%+v, %+v", r.exit, r.fail)
+	} else if all := strings.Join(r.exit.Enforcement, "\n"); !strings.Contains(all, "where pids allows 2,") || !strings.Contains(all, "; killed") {
+		t.Errorf("%q", r.exit.Enforcement)
+	}
+	// The control: without the head start the same is denied its forks, and no skip.
+	r = c.try(3, dir, "for i in 1 2 3 4 5; do sleep 600 & done; true")
+	if r.exit == nil || has(r.exit.Enforcement, "skip:cgroup-v2") || !has(r.exit.Enforcement, "cgroup-v2:pids_denied") {
+		t.Errorf("%+v, %+v", r.exit, r.fail)
+	}
+	c.down()
+}
+
+// A counter that cannot be read is told as such, and not as a zero.
+func TestCeilUnreadableCounters(t *testing.T) {
+	if os.Getuid() == 0 {
+		testenv.Skip(t, "not-root", "root reads every file")
+	}
+	base := ceilBase(t)
+	c, dir := ceil(t, base, protocol.Limits{Pids: 20, MemBytes: 64 << 20})
+	for i, file := range []string{"pids.events", "memory.events"} {
+		id := uint64(2 + i)
+		c.until(id, dir, "sh", "-c", "echo ready; read x")
+		groups := ceilGroups(t, base)
+		path := filepath.Join(groups[len(groups)-1], file)
+		must(t, os.Chmod(path, 0))
+		c.send(id, protocol.ExecStdin{EOF: true})
+		r := c.collect(id)
+		if r.exit == nil || !has(r.exit.Enforcement, "skip:cgroup-v2: cannot read what the ceiling did") || !strings.Contains(strings.Join(r.exit.Enforcement, "\n"), file) {
+			t.Errorf("%+v, %+v", r.exit, r.fail)
+		}
+	}
+	if r := c.sh(9, dir, "true"); has(r.exit.Enforcement, "skip:cgroup-v2") {
+		t.Errorf("the next one: %q", r.exit.Enforcement)
+	}
+	c.down()
+}
+
+// What a cancelled command leaves, whoever it called itself, is in its cgroup and goes
+// with it.
+func TestCeilCancelTakesAll(t *testing.T) {
+	base := ceilBase(t)
+	c, dir := ceil(t, base, protocol.Limits{Pids: 40})
+	tag := uniqueSleep()
+	c.until(2, dir, "sh", "-c", `trap '' TERM; for i in 1 2 3; do (setsid sh -c "trap '' TERM; echo >$i; sleep `+tag+`; true" &); done
+		until [ -e 1 ] && [ -e 2 ] && [ -e 3 ]; do :; done; echo ready; sleep `+tag+"; true")
+	testenv.Eventually(t, "four sleeps", func() bool { return len(tagged("sleep\x00"+tag)) == 4 })
+	c.send(2, protocol.Cancel{})
+	if r := c.collect(2); r.exit == nil || !r.exit.Cancelled {
+		t.Errorf("%+v, %+v", r.exit, r.fail)
+	}
+	if left := tagged(tag); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+	c.down()
+}
