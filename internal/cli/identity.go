@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"maps"
 	"os/exec"
 	"strings"
 	"time"
@@ -10,23 +11,30 @@ import (
 	"sandboxd/internal/gitidentity"
 )
 
-// gitIdentity reads the user's name and email from the user's own git configuration.
-// --global and the root as directory keep a repository's configuration, which a
-// command of an earlier run may have written, out of it. git is the program; without
-// it or without an identity it is empty: git itself then says what is missing.
-func gitIdentity(ctx context.Context, git string) map[string]string {
+// gitIdentity reads the name and email that git would use in the workspace: the user's
+// own, with what the user's configuration includes for this place, and over them the
+// repository's, own. A command of an earlier run may have written those: of them only
+// these two values are read, and no includes. git is the program; without it or
+// without an identity the result is empty: git itself then says what is missing.
+func gitIdentity(ctx context.Context, git, workspace string, own []string) map[string]string {
+	id := map[string]string{}
+	read := func(dir string, flags ...string) {
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, git, append(append([]string{"config"}, flags...), "-z", "--get-regexp", `^user\.(name|email)$`)...)
+		cmd.Dir = dir
+		if out, err := cmd.Output(); err == nil {
+			maps.Copy(id, parseIdentity(string(out)))
+		}
+	}
 	if git == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, git, "config", "--global", "-z", "--get-regexp", `^user\.(name|email)$`)
-	cmd.Dir = "/"
-	out, err := cmd.Output()
-	if err != nil {
-		return nil
+	read(workspace, "--global", "--includes")
+	for _, file := range own {
+		read("/", "--file", file, "--no-includes")
 	}
-	return parseIdentity(string(out))
+	return id
 }
 
 // parseIdentity reads "KEY\nVALUE\0..."; the last value of a key wins, as in git.

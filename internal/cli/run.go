@@ -65,7 +65,7 @@ func (r runner) run() int {
 		return r.say.fail(exitFailed, fmt.Errorf("cannot find this program's own file: %w", err))
 	}
 	identity := make(chan map[string]string, 1)
-	go func() { identity <- gitIdentity(ctx, r.task.git) }() // while the helper starts
+	go func() { identity <- gitIdentity(ctx, r.task.git, r.task.workspace, r.task.own) }() // while the helper starts
 	h, err := broker.Start(ctx, r.options(path))
 	if err != nil {
 		return r.noHelper(err)

@@ -20,6 +20,7 @@ type task struct {
 	env            map[string]string // what the preset sets for the command
 	notes          []string          // what the preset left out
 	git            string            // the program that may be asked, "" for none
+	own            []string          // the configuration files of the workspace's repository
 	// changes says what the command did that no mount could keep it from; it may be nil.
 	changes func() []string
 	sources sources
@@ -117,7 +118,7 @@ func (t *task) fromPreset(environ []string) error {
 	if err != nil {
 		return err
 	}
-	t.policy, t.env, t.notes, t.git, t.changes = r.Policy, r.Env, r.Notes, r.Git, r.Changes
+	t.policy, t.env, t.notes, t.git, t.own, t.changes = r.Policy, r.Env, r.Notes, r.Git, r.Own, r.Changes
 	t.policy.Limits = protocol.Limits{OutputBytes: defaultOutput}
 	t.policy.EnvAllow = presetEnv()
 	t.nameSources(r)

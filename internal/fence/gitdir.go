@@ -52,6 +52,22 @@ func (b *builder) findRepository(writable []string) error {
 	return nil
 }
 
+// ownConfig lists the files that git reads in the workspace beside the user's own.
+func (b *builder) ownConfig() (files []string) {
+	common, admin := b.repo.common, b.repo.admin
+	if common == "" {
+		t, _ := enclosing(b.repo.top)
+		common = t.dir
+	}
+	if common == "" {
+		return nil
+	}
+	if admin == "" {
+		admin = common
+	}
+	return []string{filepath.Join(common, "config"), filepath.Join(admin, "config.worktree")}
+}
+
 // pointed follows a .git file, which an earlier command may have written: what it
 // names counts only if that names this worktree back.
 func (b *builder) pointed(writable []string) (why string) {

@@ -29,7 +29,9 @@ type Result struct {
 	Policy protocol.Policy
 	Env    map[string]string // variables that the preset sets for the command
 	Guards []Guard
-	Git    string   // the program, "" for none that no command could have written
+	Git    string // the program, "" for none that no command could have written
+	// Own are the configuration files of the repository that the workspace is in.
+	Own    []string
 	Notes  []string // what was left out and why, for a person
 	Absent []string // candidates that do not exist: nothing was lost
 
@@ -204,6 +206,7 @@ func (b *builder) finish() (Result, error) {
 	for _, dir := range b.repo.grants {
 		b.writable(dir)
 	}
+	b.out.Own = b.ownConfig()
 	if b.in.Guard {
 		if err := b.guard(); err != nil {
 			return Result{}, err

@@ -30,8 +30,12 @@ func (b *builder) guardRepositories() error {
 		if b.repo.file {
 			add(b.repo.dotGit, "leads git to another directory")
 		}
-		if b.repo.common != "" {
-			b.guardTarget(target{b.repo.common, b.repo.top}, add)
+		common := b.repo.common
+		if dir := repos.Common(repos.Pointed(b.repo.dotGit)); b.repo.file && common == "" && dir != "" && b.grantedAbove(dir) {
+			common = dir // nothing outside is granted for it, and what is inside is the command's
+		}
+		if common != "" {
+			b.guardTarget(target{common, b.repo.top}, add)
 		}
 		for _, root := range append([]string{b.repo.top}, b.in.Write...) {
 			if t, ok := enclosing(root); ok && b.grantedAbove(t.dir) {
