@@ -170,3 +170,29 @@ func TestFenceIdentityReadersSeeWholeFiles(t *testing.T) {
 		t.Errorf("the reader saw %d versions, expected both", len(seen))
 	}
 }
+
+// A command commits as the user would: as the repository says, else as the user's
+// configuration says for this place, else as it says for all.
+func TestFenceIdentityOfACommit(t *testing.T) {
+	eachSite(t, func(t *testing.T, s *site) {
+		env := s.gitEnv()
+		s.repository()
+		const commit = "git commit -q --allow-empty -m x && git log -1 --format='%an <%ae> %cn <%ce>'"
+		for _, c := range []struct{ name, prepare, want string }{
+			{"the user's", "git config --unset user.name; git config --unset user.email", "A <a@example.org> A <a@example.org>\n"},
+			{"included for this place", "git config --global includeIf.gitdir:" + s.ws + "/.path ~/inc; printf '[user]\n\temail = w@example.org' >~/inc", "A <w@example.org> A <w@example.org>\n"},
+			{"the repository's", "git config user.email r@example.org", "A <r@example.org> A <r@example.org>\n"},
+			{"the work tree's", "git config extensions.worktreeConfig true; git config --worktree user.name W", "W <r@example.org> W <r@example.org>\n"},
+		} {
+			s.onHost(c.prepare)
+			if host := s.onHost(commit); host != c.want {
+				t.Errorf("%s, on the host: %q", c.name, host)
+			}
+			for _, preset := range []string{"workspace", "fence"} {
+				if r := s.good(env, commit, "--preset", preset); r.out != c.want {
+					t.Errorf("%s, %s: %q, %q", c.name, preset, r.out, r.messages)
+				}
+			}
+		}
+	})
+}

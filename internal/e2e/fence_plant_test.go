@@ -40,6 +40,8 @@ func (s *site) plants() []plant {
 		{name: "a bare repository inside", prepare: "git clone -q --bare . in.git", attack: "git -C in.git config alias.x \"!$E\"", trigger: "git -C in.git x"},
 		{name: "a work tree inside, of a repository inside", prepare: "git clone -q . in && git -C in worktree add -q ../tree && git -C tree config extensions.worktreeConfig true", attack: "git -C tree config --worktree core.fsmonitor \"$E\"", trigger: "git -C tree status"},
 		{name: "another work tree's pointer", prepare: "git clone -q . in && git worktree add -q tree", attack: "rm tree/.git && echo gitdir: $W/in/.git >tree/.git", trigger: "test $(git -C tree rev-parse --git-dir) = $PWD/.git/worktrees/tree || touch $M"},
+		{name: "a git directory beside its pointer", prepare: "mv .git data && echo gitdir: data >.git", attack: "git config core.fsmonitor \"$E\"", trigger: "git status"},
+		{name: "a pointer to nothing yet", prepare: "rm -rf .git && echo gitdir: data >.git", attack: "git init -q --bare data; git -C data config core.bare false; git -C data config core.fsmonitor \"$E\"", trigger: "git status"},
 		{name: "another root", prepare: "git clone -q . ../other", attack: "git -C ../other config core.fsmonitor \"$E\"", trigger: "git -C ../other status", args: []string{"--rw", s.path("other")}},
 		{name: "a mount", prepare: "git clone -q . ../other", attack: "git -C ../other config core.fsmonitor \"$E\"", trigger: "git -C ../other status", args: []string{"--mount", s.path("other") + ":rw"}},
 		{name: "a bare workspace", prepare: "git clone -q --bare . ../bare", attack: "git config alias.x \"!$E\"; evil hooks/reference-transaction", trigger: "cd ../bare; git x || git branch x HEAD", args: []string{"--workspace", s.path("bare")}, in: "../bare"},
@@ -51,6 +53,9 @@ func (s *site) plants() []plant {
 			trigger: "git -c protocol.file.allow=always submodule --quiet update --init; git status", args: []string{"--ro", lib}},
 		{name: "the first submodule", prepare: makeLib, attack: "git clone -q --bare " + lib + " .git/modules/sub && cd .git/modules/sub && git config core.fsmonitor \"$E\"; git config core.bare false; git config core.worktree ../../../sub",
 			trigger: "git -c protocol.file.allow=always submodule --quiet add --force ../lib sub || true; git status", args: []string{"--ro", lib}},
+		{name: "the repository around the workspace, in the scratch", prepare: "git clone -q . ../other && mkdir ../other/sub", attack: "git -C .. config core.fsmonitor \"$E\"", trigger: "git -C ../other status",
+			args: []string{"--workspace", s.path("other/sub"), "--scratch", s.path("other")}, in: "../other/sub"},
+		{name: "a rebase of a submodule's git directory", prepare: addSub + "mkdir .git/modules/more", attack: "git clone -q . .git/modules/more/x; git clone -q --bare . .git/modules/y; cp -r .git/modules/sub .git/modules/z", trigger: "ls -d .git/modules/*/x .git/modules/[yz] && touch $M"},
 		{name: "hooks that the user's configuration names", prepare: "git config --global core.hooksPath .githooks", attack: "evil .githooks/pre-commit", trigger: "git commit -q --allow-empty -m x; git config --global --unset core.hooksPath"},
 		{name: "hooks that an included file names", prepare: "git config --global includeIf.gitdir:" + s.ws + "/.path " + home + "/inc; printf '[core]\\n\\thooksPath = .h' >" + home + "/inc; mkdir .h", attack: "evil .h/pre-commit", trigger: "git commit -q --allow-empty -m x; git config --global --remove-section includeIf.gitdir:" + s.ws + "/"},
 		{name: "hooks that config.worktree names", prepare: "git config extensions.worktreeConfig true; git config --worktree core.hooksPath .h; mkdir .h", attack: "evil .h/pre-commit", trigger: "git commit -q --allow-empty -m x"},
@@ -92,6 +97,33 @@ func TestFenceNothingIsPlanted(t *testing.T) {
 			if marked, r := try("--no-guard"); !marked {
 				t.Errorf("the control of %s marks nothing: exit %d: %s%s", p.name, r.code, r.out, r.messages)
 			}
+		}
+	})
+}
+
+// What is started outside the jail is nothing that a command could have written, and
+// a name with a pattern's characters is no pattern.
+func TestFenceRunsNothingPlanted(t *testing.T) {
+	eachSite(t, func(t *testing.T, s *site) {
+		env := s.gitEnv()
+		s.repository()
+		s.onHost(s.evil() + "evil tools/git; ln -s tools links; mkdir ../bin; ln -s ../ws/tools/git ../bin/git; evil ../own/git")
+		for _, c := range []struct {
+			path   string
+			marked bool
+		}{{s.ws + "/tools", false}, {s.ws + "/links", false}, {s.path("bin"), false}, {"tools", false}, {s.path("own"), true}} {
+			for _, args := range [][]string{{"run", "--", "true"}, {"policy", "fence"}} {
+				s.onHost("rm -f ../mark")
+				if r := s.sandboxd(append([]string{"PATH=" + c.path + ":/usr/bin:/bin"}, env[1:]...), args...); r.code != 0 || s.exists("mark") != c.marked {
+					t.Errorf("%s, %q: marked %v, exit %d: %s", c.path, args, s.exists("mark"), r.code, r.messages)
+				}
+			}
+		}
+		home := s.mkdir("h[o]*me")
+		s.onHost("git clone -q --bare . '" + home + "/go/pkg/mod/cache/vcs/x' && git config extensions.worktreeConfig true")
+		r := s.good(append([]string{"HOME=" + home}, env[0], "GIT_CONFIG_NOSYSTEM=1"), try+"try config 'echo x >>\"$HOME\"/go/pkg/mod/cache/vcs/x/config'\ntry cache 'echo x >\"$HOME\"/go/pkg/mod/x'", "--preset", "fence")
+		if r.out != "config no\ncache yes\n" {
+			t.Errorf("%q, %q", r.out, r.messages)
 		}
 	})
 }
