@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,7 +78,7 @@ func TestExplainAgreesWithTheJail(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { os.RemoveAll(outside) })
-		for _, path := range []string{outside, outside + "/f"} {
+		for _, path := range []string{outside, outside + "/f", outside + "/hidden"} {
 			if path != outside {
 				err = os.WriteFile(path, []byte("content\n"), 0o644)
 			}
@@ -86,23 +87,25 @@ func TestExplainAgreesWithTheJail(t *testing.T) {
 			}
 		}
 		w := filepath.Join(dir, "w")
-		flags := []string{"--protect", "secret", "--ro", "../shown", "--mount", w + "/src"}
+		flags := []string{"--protect", "secret", "--protect", outside + "/hidden", "--ro", "../shown", "--mount", w + "/src"}
 		for path, want := range map[string]struct {
 			read, write bool
 			list        string
 		}{
-			"new":           {true, true, "writable_roots"},
-			"src/f":         {true, false, "mounts"},
-			"secret/f":      {false, false, "protected"},
-			"../other/f":    {true, true, "scratch"},
-			outside + "/f":  {false, false, ""},
-			"../shown/f":    {true, false, "readable_roots"},
-			".git/config":   {true, false, "mounts"},
-			"/usr/bin/env":  {true, false, "base"},
-			"/tmp/private":  {true, true, "scratch"},
-			"/dev/null":     {true, true, "dev"},
-			"/etc/passwd":   {true, false, "base"},
-			"/proc/version": {true, false, "proc"},
+			"new":          {true, true, "writable_roots"},
+			"src/f":        {true, false, "mounts"},
+			"secret/f":     {false, false, "protected"},
+			"../other/f":   {true, true, "scratch"},
+			outside + "/f": {false, false, ""},
+			// One change is not enough: it is granted by nothing, and protected.
+			outside + "/hidden": {false, false, ""},
+			"../shown/f":        {true, false, "readable_roots"},
+			".git/config":       {true, false, "mounts"},
+			"/usr/bin/env":      {true, false, "base"},
+			"/tmp/private":      {true, true, "scratch"},
+			"/dev/null":         {true, true, "dev"},
+			"/etc/passwd":       {true, false, "base"},
+			"/proc/version":     {true, false, "proc"},
 		} {
 			a := explained(t, u, w, append(flags, path)...).Paths[0]
 			list := ""
@@ -149,7 +152,8 @@ func take(t *testing.T, u testenv.User, w string, flags []string, path string, a
 	for _, change := range adv.Change {
 		switch words := strings.Fields(change); {
 		case words[0] == "without" && words[1] == "--protect":
-			flags = flags[2:] // it comes first
+			i := slices.IndexFunc(flags, func(f string) bool { return absolute(w, f) == words[2] })
+			flags = slices.Delete(slices.Clone(flags), i-1, i+1)
 		case strings.Contains(change, "in place of"):
 			flags = append(flags[:len(flags)-2:len(flags)-2], words[0], words[1])
 		case words[0] == "--rw", words[0] == "--ro", words[0] == "--mount":
