@@ -57,7 +57,7 @@ func startBusy(m mode, state string, args ...string) *busy {
 	b := &busy{m: m, marker: testenv.NewMarker(m.u.Home, "state")}
 	_ = os.Remove(b.marker.Path())
 	argv := append([]string{"--user", "--map-root-user", "--mount", "--", testenv.Tool(m.t, "python3"), "-ISc", busyHost,
-		b.marker.Path(), state, testenv.Binary(m.t), "--allow-unenforced"}, args...)
+		b.marker.Path(), state, testenv.Binary(m.t), "--allow-unenforced", "--standby=off"}, args...)
 	b.c = m.spawnCmd(exec.Command(testenv.Tool(m.t, "unshare"), argv...), m.policy())
 	b.c.greet()
 	b.wait()

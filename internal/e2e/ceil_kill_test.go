@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -18,7 +19,7 @@ import (
 // that race for certain.
 func TestCeilQuickerThanTheHelper(t *testing.T) {
 	base := ceilBase(t)
-	c, dir := ceil(t, base, protocol.Limits{Pids: 2})
+	c, dir := ceil(t, base, protocol.Limits{Pids: 2}, "--standby=off") // whose processes show that it has begun
 	forked := testenv.NewMarker(dir, "forked")
 	c.start(2, dir, "sh", "-c", "for i in 1 2 3 4; do sleep 600 & done; "+forked.Shell("x")+"; sleep 600")
 	testenv.Eventually(t, "bubblewrap", func() bool { return len(testenv.Descendants(c.cmd.Process.Pid)) > 0 })
@@ -81,4 +82,62 @@ func TestCeilCancelTakesAll(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 	c.down()
+}
+
+// Where the kernel refuses the birth inside, or the cgroup's set-up fails, there is no
+// late entry: the command runs without ceilings and the report says so with the errno.
+// Under --require-enforced it does not run.
+func TestCeilCannotBeBornInside(t *testing.T) {
+	if os.Getuid() == 0 {
+		testenv.Skip(t, "not-root", "root moves every process")
+	}
+	base := ceilBase(t)
+	limits := protocol.Limits{Pids: 20}
+	// A jail that is built ahead has its ceilings already.
+	c, dir := ceil(t, base, limits, "--standby=off")
+	strict, strictDir := ceil(t, base, limits, "--standby=off", "--require-enforced")
+	// A process enters the base, which then cannot have children with controllers.
+	resident := exec.Command("/bin/sleep", "600")
+	must(t, resident.Start())
+	defer resident.Wait()
+	defer resident.Process.Kill()
+	procs := filepath.Join(base, "cgroup.procs")
+	must(t, os.WriteFile(procs, []byte(uintText(uint64(resident.Process.Pid))), 0))
+	skipsCeilings(c, 2, dir, "cannot enable the controllers memory and pids")
+	refusesCeilings(strict, 2, strictDir)
+	must(t, resident.Process.Kill())
+	_ = resident.Wait()
+	if r := c.sh(3, dir, "true"); has(r.exit.Enforcement, "skip:cgroup-v2") {
+		t.Errorf("once the base is empty: %q", r.exit.Enforcement)
+	}
+	// cgroup.procs of the common ancestor is what a migration, and a birth, must write.
+	common := filepath.Join(filepath.Dir(base), "cgroup.procs")
+	must(t, os.Chmod(common, 0o444))
+	defer os.Chmod(common, 0o644)
+	skipsCeilings(c, 4, dir, "cannot start a process in the cgroup: permission denied")
+	refusesCeilings(strict, 4, strictDir)
+	must(t, os.Chmod(common, 0o644))
+	if r := c.sh(5, dir, "true"); has(r.exit.Enforcement, "skip:cgroup-v2") {
+		t.Errorf("with the right to move processes: %q", r.exit.Enforcement)
+	}
+	c.down()
+	strict.down()
+}
+
+func skipsCeilings(c *conn, id uint64, dir, reason string) {
+	c.t.Helper()
+	r := c.sh(id, dir, "true")
+	if all := strings.Join(r.exit.Enforcement, "\n"); !strings.Contains(all, "skip:cgroup-v2: "+reason) || !strings.Contains(all, "; pids.max not applied") {
+		c.t.Errorf("got %q", r.exit.Enforcement)
+	}
+}
+
+func refusesCeilings(c *conn, id uint64, dir string) {
+	c.t.Helper()
+	file := filepath.Join(dir, "strict-"+uintText(id))
+	c.start(id, dir, "sh", "-c", "echo >"+file)
+	r := c.collect(id)
+	if _, err := os.Stat(file); err == nil || r.fail == nil {
+		c.t.Errorf("got %+v, %+v, the file: %v", r.exit, r.fail, err)
+	}
 }

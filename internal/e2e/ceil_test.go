@@ -59,14 +59,14 @@ func ceilGroups(t *testing.T, base string) []string {
 
 // ceil is a helper with a base of its own, run as the test's own user: the matrix runs
 // these tests as root and as uid 1000.
-func ceil(t *testing.T, base string, l protocol.Limits) (*conn, string) {
+func ceil(t *testing.T, base string, l protocol.Limits, args ...string) (*conn, string) {
 	t.Helper()
 	u := testenv.Me()
 	u.Home = testenv.TempDir(t, u)
 	dir := testenv.TempDir(t, u)
 	p := basePolicy(dir)
 	p.Limits = l
-	return connect(t, u, p, "--cgroup-base", base, "--allow-unenforced"), dir
+	return connect(t, u, p, append([]string{"--cgroup-base", base, "--allow-unenforced"}, args...)...), dir
 }
 
 // The scaffolding must never be what a small ceiling hits.
@@ -266,4 +266,16 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// node reserves gigabytes at its start and touches little of them: it works under a
+// ceiling that RLIMIT_AS could not have.
+func TestCeilNode(t *testing.T) {
+	node := testenv.Tool(t, "node")
+	c, dir := ceil(t, ceilBase(t), protocol.Limits{MemBytes: 256 << 20, Pids: 64})
+	r := c.sh(2, dir, node+` -e 'console.log(6 * 7)'`)
+	if r.stdout != "42\n" || has(r.exit.Enforcement, "cgroup-v2:oom_kill") {
+		t.Errorf("%q, %q, %q", r.stdout, r.stderr, r.exit.Enforcement)
+	}
+	c.down()
 }
