@@ -57,10 +57,23 @@ func basePolicy(dir string) protocol.Policy {
 	}
 }
 
+// standby lets every test run both ways: as an ordinary user with a jail that is built
+// ahead, as root without. SANDBOXD_TEST_STANDBY=on or off is for all of them.
+func standby(u testenv.User) []string {
+	way := os.Getenv("SANDBOXD_TEST_STANDBY")
+	if way == "" && u.UID == 0 {
+		way = "off"
+	}
+	if way == "" {
+		return nil
+	}
+	return []string{"--standby=" + way}
+}
+
 // spawn starts a helper without greeting it.
 func spawn(t *testing.T, u testenv.User, policy []byte, args ...string) *conn {
 	t.Helper()
-	cmd := exec.Command(testenv.Binary(t), args...)
+	cmd := exec.Command(testenv.Binary(t), append(standby(u), args...)...)
 	testenv.As(t, cmd, u)
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -114,7 +114,7 @@ func (m mode) policy() protocol.Policy { return basePolicy(m.dir) }
 func (m mode) command(args ...string) *exec.Cmd {
 	m.t.Helper()
 	if !m.degraded() {
-		return exec.Command(testenv.Binary(m.t), args...)
+		return exec.Command(testenv.Binary(m.t), append(standby(m.u), args...)...)
 	}
 	fake := filepath.Join(m.u.Home, "bwrap")
 	writeMode(m.t, fake, "#!/bin/sh\ncase $1 in --help|--version) exec /usr/bin/bwrap $1;; esac\n"+
