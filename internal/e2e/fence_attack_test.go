@@ -141,46 +141,54 @@ func TestFencePlantedCache(t *testing.T) {
 // While a command swaps a root for a link and back, another helper's commands start
 // on that root: what runs writes the root, or nothing.
 func TestFenceRacingSwap(t *testing.T) {
-	s := newSite(t, testenv.Ordinary(t))
-	s.mkdir("victim")
-	s.mkdir("ws/nested")
-	s.mkdir("ws/spare")
-	swapper := connect(t, s.u, s.policy())
-	marker := testenv.NewMarker(s.ws, "swapping")
-	swapper.start(2, s.ws, "/usr/bin/python3", "-c", `
-import os, ctypes
+	eachSite(t, func(t *testing.T, s *site) {
+		s.mkdir("victim")
+		s.mkdir("ws/nested")
+		s.mkdir("ws/spare")
+		swapper := connect(t, s.u, s.policy())
+		marker := testenv.NewMarker(s.ws, "swapping")
+		swapper.start(2, s.ws, "/usr/bin/python3", "-c", `
+import os, ctypes, random, time
 os.symlink("`+s.path("victim")+`", "link")
 open("swapping.tmp", "w").close(); os.rename("swapping.tmp", "swapping")
 libc = ctypes.CDLL(None)
 while not os.path.exists("stop"):
-    # RENAME_EXCHANGE: there is always something of that name.
+    # RENAME_EXCHANGE: there is always something of that name. The link stays for an
+    # instant, the directory for as long as some of the executions take, or a part of it.
     libc.renameat2(-100, b"nested", -100, b"link", 2)
+    time.sleep(random.choice([0, 0.001, 0.003]))
+    libc.renameat2(-100, b"nested", -100, b"link", 2)
+    time.sleep(random.choice([0, 0.002, 0.01, 0.05, 0.2]) * random.random())
 `)
-	marker.Wait(t)
-	p := s.policy(func(p *protocol.Policy) { p.WritableRoots = append(p.WritableRoots, s.path("ws/nested")) })
-	c := connect(t, s.u, p)
-	ran, refused := 0, 0
-	const starts = 500
-	for i := range starts {
-		c.start(uint64(i+2), s.ws, "touch", "nested/written")
-		switch r := c.collect(uint64(i + 2)); {
-		case r.fail != nil:
-			refused++
-		case r.exit.Code == 0:
-			ran++
+		marker.Wait(t)
+		p := s.policy(func(p *protocol.Policy) { p.WritableRoots = append(p.WritableRoots, s.path("ws/nested")) })
+		c := connect(t, s.u, p)
+		ran, refused := 0, 0
+		const starts = 500
+		for i := range starts {
+			c.start(uint64(i+2), s.ws, "touch", "nested/written")
+			switch r := c.collect(uint64(i + 2)); {
+			case r.fail != nil:
+				refused++
+			case r.exit.Code == 0:
+				ran++
+			}
+			if s.exists("victim/written") {
+				t.Fatal("written outside")
+			}
 		}
-		if s.exists("victim/written") {
-			t.Fatal("written outside")
+		s.end(c)
+		s.write("ws/stop", "")
+		swapper.collect(2)
+		s.end(swapper)
+		if !s.exists("ws/nested/written") && !s.exists("ws/link/written") {
+			t.Error("nothing was written inside either")
 		}
-	}
-	s.end(c)
-	s.write("ws/stop", "")
-	swapper.collect(2)
-	s.end(swapper)
-	t.Logf("%d of %d ran, %d were refused", ran, starts, refused)
-	if ran == 0 || refused == 0 {
-		t.Errorf("%d ran and %d were refused: the race was not one", ran, refused)
-	}
+		t.Logf("%d of %d ran, %d were refused", ran, starts, refused)
+		if ran == 0 || refused == 0 {
+			t.Errorf("%d ran and %d were refused: the race was not one", ran, refused)
+		}
+	})
 }
 
 // Runs that begin and end at any time in one workspace share its placeholders: none is

@@ -6,7 +6,10 @@
 // authority later and is therefore guarded.
 //
 // What it does not protect: a cache that is granted can be poisoned for the next
-// build that reads it; what a repository that the command itself made holds; what
-// is only read (a Makefile, a source file) and run by the user later. It enforces
-// nothing: the helper reaches every path again.
+// build that reads it; what a repository that the command itself made holds, which
+// is only said (package repos), as is a rebase whose list runs commands; what is only
+// read (a Makefile, a source file, a package manager's settings, what a hook of the
+// repository calls) and run by the user later; repositories of other systems than git,
+// and a user's others that lie in /tmp; services of the user that the network reaches.
+// It enforces nothing: the helper reaches every path again.
 package fence
