@@ -9,8 +9,9 @@ import (
 // selfTest is `sandboxd self-test`.
 func selfTest(args []string, s System) int {
 	stderr, ok := s.Stderr.(*os.File)
+	stdout, file := s.Stdout.(*os.File)
 	return selftest.Main(args, selftest.System{
 		Stdout: s.Stdout, Stderr: s.Stderr, Executable: s.Executable,
-		Terminal: ok && selftest.IsTerminal(stderr),
+		Terminal: ok && selftest.IsTerminal(stderr), Closed: file && selftest.Closed(stdout),
 	})
 }

@@ -44,11 +44,11 @@ type denial struct {
 func (d denial) probe(ctx context.Context, l *lane, p Probe) Finding {
 	controls, err := d.controls(ctx, l, p)
 	if err != nil {
-		return failed(err.Error())
+		return untried(err.Error())
 	}
 	s, err := d.site(l, p)
 	if err != nil {
-		return failed(err.Error())
+		return untried(err.Error())
 	}
 	before := d.snapshots(s)
 	o := l.jailed(ctx, s, d.policyOf(s), d.command(l, s, d.args), nil)

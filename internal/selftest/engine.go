@@ -159,11 +159,33 @@ func (p Probe) finding(ctx context.Context, l *lane) Finding {
 	begin := time.Now()
 	f, absent := p.absent(l.baseline)
 	if !absent {
-		f = p.run(ctx, l, p)
+		f = p.tried(ctx, l)
 	}
 	f.Probe, f.Means, f.MS = p.Name, p.Means, time.Since(begin).Milliseconds()
 	return f
 }
+
+// tried runs the probe. What went wrong because the run was interrupted or because the
+// fixture's file system is full says nothing about a layer.
+func (p Probe) tried(ctx context.Context, l *lane) Finding {
+	if ctx.Err() != nil {
+		return untried(interrupted)
+	}
+	f := p.run(ctx, l, p)
+	switch f.Verdict {
+	case Enforced, Untried:
+		return f
+	}
+	if ctx.Err() != nil {
+		return untried(interrupted)
+	}
+	if why := l.shared.full(); why != "" {
+		return untried(why)
+	}
+	return f
+}
+
+const interrupted = "interrupted"
 
 // absent is the skip of a probe that no layer of this host would enforce. The
 // baseline asked for every ceiling and every restriction, so that what it does not
@@ -189,14 +211,11 @@ func refusal(err error, path string) bool {
 // fixtureParent is a resolved directory outside the scratch mount that the caller
 // may write. Only one that was named is not replaced by another.
 func fixtureParent(named string) (string, error) {
-	candidates := []string{named}
-	if named == "" {
-		candidates = []string{"/var/tmp"}
-		if cache, err := os.UserCacheDir(); err == nil {
-			candidates = append(candidates, cache)
-		}
+	candidates := usualParents()
+	if named != "" {
+		candidates = []string{named}
 	}
-	why := errNowhere
+	var why error
 	for _, dir := range candidates {
 		real, err := filepath.EvalSymlinks(dir)
 		if err == nil && (real == "/tmp" || strings.HasPrefix(real, "/tmp/")) {
@@ -208,17 +227,32 @@ func fixtureParent(named string) (string, error) {
 		if err == nil {
 			return real, nil
 		}
-		if named != "" {
-			why = fmt.Errorf("cannot make a fixture: %w", err)
+		if why = fmt.Errorf("cannot make a fixture: %w", err); named == "" {
+			why = fmt.Errorf("%w (%w)", errNowhere, err)
 		}
 	}
 	return "", why
 }
 
-func writable(dir string) error {
-	probe, err := os.MkdirTemp(dir, "sandboxd-selftest-")
-	if err == nil {
-		err = os.Remove(probe)
+// usualParents are the directories that are tried where none is named.
+func usualParents() []string {
+	dirs := []string{"/var/tmp"}
+	if cache, err := os.UserCacheDir(); err == nil {
+		dirs = append(dirs, cache)
 	}
-	return err
+	return dirs
+}
+
+func writable(dir string) error {
+	probe, err := os.MkdirTemp(dir, prefix)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(probe); err != nil && !errors.Is(err, os.ErrNotExist) { // a sweep came first
+		return err
+	}
+	if why := room(dir); why != "" {
+		return errors.New(why)
+	}
+	return nil
 }

@@ -42,7 +42,11 @@ act("make", Path, Text) ->
 act("tcp", Address, _) ->
     [Host, Port] = string:split(Address, ":", trailing),
     call(Host, list_to_integer(Port), []);
-act("unix", Path, _) -> call({local, Path}, 0, [local]);
+act("unix", Path, _) -> % an address holds about 100 bytes, a path as many as it likes
+    case file:set_cwd(filename:dirname(Path)) of
+        ok -> call({local, filename:basename(Path)}, 0, [local]);
+        Error -> Error
+    end;
 act(Action, _, _) -> {error, {no_such_action, Action}}.
 
 call(Host, Port, Options) ->

@@ -3,6 +3,7 @@ package selftest
 import (
 	"encoding/hex"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -136,5 +137,21 @@ func TestDenialByTheMounts(t *testing.T) {
 		if got := byMount(o, "read-only file system", "append"); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s, %s: got %q", c.enforcement, c.detail, got)
 		}
+	}
+}
+
+// A /proc that may be written, where only Landlock stands in for the read-only mount.
+func TestProcTellsTheMountFromLandlock(t *testing.T) {
+	p := freshProc()
+	for detail, want := range map[string]string{
+		"open /proc/self/comm: read-only file system": "",
+		"open /proc/self/comm: permission denied":     "not by the mounts",
+	} {
+		if got := p.extra(nil, nil, said("open2 denied "+detail)); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: got %q", detail, got)
+		}
+	}
+	if !slices.Contains(p.must, "open2") {
+		t.Error("the write is not tried in every run")
 	}
 }

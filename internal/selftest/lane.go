@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -108,7 +107,7 @@ func (l *lane) unjailed(ctx context.Context, s *site, argv []string, during func
 	out := newOutput()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.work(), out, out
-	cmd.Env = append(os.Environ(), baitName+"="+l.shared.bait, "HOME="+s.work())
+	l.shared.tie(cmd, baitName+"="+l.shared.bait, "HOME="+s.work())
 	cmd.WaitDelay = time.Second // a grandchild that holds the pipe is some probes' point
 	if err := cmd.Start(); err != nil {
 		return outcome{err: err}

@@ -19,7 +19,7 @@ const (
 	exitOK     = 0
 	exitFailed = 1
 	exitUsage  = 2
-	exitNotRun = 3 // nothing could be run or proved, or no jail for this system
+	exitNotRun = 3 // nothing could be run, proved or printed, or no jail for this system
 )
 
 // System is what the command uses of the process it runs in.
@@ -27,6 +27,7 @@ type System struct {
 	Stdout, Stderr io.Writer
 	Executable     func() (string, error)
 	Terminal       bool // Stderr is one: progress is shown
+	Closed         bool // Stdout was closed from the start
 }
 
 // Main is `sandboxd self-test` and returns the exit code.
@@ -40,20 +41,34 @@ func Main(args []string, s System) int {
 		fmt.Fprintln(s.Stderr, "sandboxd:", err)
 		return exitUsage
 	}
-	p := newPrinter(s, o)
-	if !report.Supported(platform) {
-		return p.end(Run{Result: Unsupported, Reason: "this program has no jail for " + platform})
+	if s.Closed {
+		fmt.Fprintln(s.Stderr, "sandboxd: cannot write the result: standard output is closed; give it a file, a pipe or, to discard the result, /dev/null for writing")
+		return exitNotRun
 	}
 	ctx, stop := interruptible()
 	defer stop()
-	run, err := execute(ctx, o, s, p)
-	if err != nil {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p := newPrinter(s, o, cancel) // a result that nobody reads is an end
+	return p.end(outcomeOf(ctx, o, s, p))
+}
+
+// outcomeOf is the whole run, on every system.
+func outcomeOf(ctx context.Context, o options, s System, p *printer) Run {
+	run, err := Run{}, error(nil)
+	if !report.Supported(platform) {
+		run = Run{Result: Unsupported, Reason: "this program has no jail for " + platform}
+	} else if run, err = execute(ctx, o, s, p); err != nil {
 		run = Run{Result: NotRun, Reason: err.Error()}
 	}
 	if ctx.Err() != nil {
-		run.Result, run.Reason = NotRun, "interrupted"
+		run.Reason = interrupted
+		if run.Result != AnyFailed {
+			run.Result = NotRun
+		}
 	}
-	return p.end(run)
+	run.OS, run.Arch = platform, runtime.GOARCH
+	return run
 }
 
 // Result is how the whole run ended.
@@ -79,6 +94,7 @@ type Run struct {
 	Enforced    int       `json:"enforced"`
 	Skipped     int       `json:"skipped"`
 	Failed      int       `json:"failed"`
+	Untried     int       `json:"not_run"`
 	Required    []string  `json:"required,omitempty"` // what --require names and this host lacks: skipped probes, then layers
 	Of          int       `json:"of"`                 // how many probes there are: more than were run with --only
 	MS          int64     `json:"ms"`
@@ -93,6 +109,8 @@ func (r *Run) conclude(o options) {
 			r.Enforced++
 		case Skipped:
 			r.Skipped++
+		case Untried:
+			r.Untried++
 		default:
 			r.Failed++
 		}
@@ -104,6 +122,8 @@ func (r *Run) conclude(o options) {
 	switch {
 	case r.Failed > 0 || len(r.Required) > 0:
 		r.Result = AnyFailed
+	case r.Untried > 0:
+		r.Result, r.Reason = NotRun, "not every probe could be run"
 	case r.Enforced == 0:
 		r.Result, r.Reason = NotRun, "no probe could show that anything is enforced here"
 	case r.Skipped > 0:
@@ -125,6 +145,10 @@ func execute(ctx context.Context, o options, s System, p *printer) (Run, error) 
 	if err != nil {
 		return Run{}, err
 	}
+	for _, dir := range append(usualParents(), parent) {
+		sweep(dir)
+	}
+	sweepMemory()
 	sh, err := newShared(parent, executable)
 	if err != nil {
 		return Run{}, err
@@ -150,4 +174,4 @@ func execute(ctx context.Context, o options, s System, p *printer) (Run, error) 
 	return run, nil
 }
 
-var errNowhere = errors.New("there is no directory for the fixture outside /tmp that this user can write; give --dir DIR")
+var errNowhere = errors.New("there is no directory for the fixture outside /tmp that this user can write and that has room; give --dir DIR")

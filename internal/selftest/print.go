@@ -13,12 +13,39 @@ type printer struct {
 	out, err io.Writer
 	json     bool
 	terminal bool
-	shown    bool // a progress line stands on the terminal
-	require  bool
+	shown    bool     // a progress line stands on the terminal
+	written  *checked // out: whether all of it could be written
 }
 
-func newPrinter(s System, o options) *printer {
-	return &printer{out: s.Stdout, err: s.Stderr, json: o.json, terminal: s.Terminal, require: len(o.require) > 0}
+// newPrinter calls lost once if something cannot be written.
+func newPrinter(s System, o options, lost func()) *printer {
+	w := &checked{out: s.Stdout, lost: lost}
+	return &printer{out: w, written: w, err: s.Stderr, json: o.json, terminal: s.Terminal}
+}
+
+// checked is a writer that remembers the first error and writes nothing after it.
+type checked struct {
+	out  io.Writer
+	err  error
+	lost func()
+}
+
+func (c *checked) Write(b []byte) (int, error) {
+	if c.err == nil {
+		if _, c.err = c.out.Write(b); c.err != nil {
+			c.lost()
+		}
+	}
+	return len(b), nil
+}
+
+// code is the exit code: a result that could not be written is no pass.
+func (p *printer) code(r Run) int {
+	if p.written.err == nil {
+		return r.Result.exit()
+	}
+	fmt.Fprintf(p.err, "sandboxd: cannot write the result: %v\n", p.written.err)
+	return max(r.Result.exit(), exitFailed)
 }
 
 func (p *printer) begin(r Run) {
@@ -63,11 +90,15 @@ func (p *printer) end(r Run) int {
 	p.clear()
 	if p.json {
 		p.object(r)
-		return r.Result.exit()
+		return p.code(r)
 	}
 	if len(r.Probes) > 0 {
-		fmt.Fprintf(p.out, "%d enforced, %d skipped, %d failed in %.1f s; skips are environmental, not passes\n",
-			r.Enforced, r.Skipped, r.Failed, float64(r.MS)/1000)
+		rest := ""
+		if r.Untried > 0 {
+			rest = fmt.Sprintf(", %d not run", r.Untried)
+		}
+		fmt.Fprintf(p.out, "%d enforced, %d skipped, %d failed%s in %.1f s; skips are environmental, not passes\n",
+			r.Enforced, r.Skipped, r.Failed, rest, float64(r.MS)/1000)
 	}
 	if len(r.Required) > 0 {
 		fmt.Fprintf(p.out, "required, but missing here: %s\n", strings.Join(r.Required, ", "))
@@ -76,7 +107,7 @@ func (p *printer) end(r Run) int {
 		fmt.Fprintln(p.out, printable(r.Reason))
 	}
 	fmt.Fprintln(p.out, "RESULT:", r.text()+r.part())
-	return r.Result.exit()
+	return p.code(r)
 }
 
 func (p *printer) object(r Run) {

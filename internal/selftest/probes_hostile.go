@@ -47,7 +47,7 @@ func hostileSetup(l *lane, s *site) error {
 	if err := s.file("work/.env", s.secret); err != nil {
 		return err
 	}
-	if _, err := l.shared.listen("unix", s.path("out/socket")); err != nil {
+	if err := l.shared.listenAt(s.path("out/socket")); err != nil {
 		return err
 	}
 	return s.file("work/open", "open")

@@ -110,7 +110,7 @@ func outputFlood(ctx context.Context, l *lane, p Probe) Finding {
 	}
 	_, free, err := flood(0)
 	if err != nil {
-		return failed(err.Error())
+		return untried(err.Error())
 	}
 	if why := free.ran(false); why != "" || free.exit.StdoutTruncated || free.exit.StdoutBytes < outWrite {
 		return failed(fmt.Sprintf("the control, without a cap: %d bytes arrived %s", free.exit.StdoutBytes, why))
@@ -118,7 +118,7 @@ func outputFlood(ctx context.Context, l *lane, p Probe) Finding {
 	_, o, err := flood(outLimit)
 	switch {
 	case err != nil:
-		return failed(err.Error())
+		return untried(err.Error())
 	case o.err != nil || !o.began || !o.effect:
 		return failed("in the jail: " + o.ran(true))
 	case !o.exit.StdoutTruncated:

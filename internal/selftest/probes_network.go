@@ -64,8 +64,7 @@ func path(rel string, policy func(*site) protocol.Policy) denial {
 	d := connecting("unix", func(_ *lane, s *site) string { return s.path(rel) })
 	d.policy = policy
 	d.setup = func(l *lane, s *site) error {
-		_, err := l.shared.listen("unix", s.path(rel))
-		return err
+		return l.shared.listenAt(s.path(rel))
 	}
 	return d
 }

@@ -85,7 +85,7 @@ func pair(l *lane, p Probe) (control, jail *site, err error) {
 func leftBehind(ctx context.Context, l *lane, p Probe) Finding {
 	c, s, err := pair(l, p)
 	if err != nil {
-		return failed(err.Error())
+		return untried(err.Error())
 	}
 	defer endReady(c)
 	control := l.unjailed(ctx, c, staying(c, "setsid"), nil)
@@ -111,7 +111,7 @@ func leftBehind(ctx context.Context, l *lane, p Probe) Finding {
 func termHandled(ctx context.Context, l *lane, p Probe) Finding {
 	c, s, err := pair(l, p)
 	if err != nil {
-		return failed(err.Error())
+		return untried(err.Error())
 	}
 	control := l.unjailed(ctx, c, staying(c, "trap"), func(cmd *exec.Cmd, out *output) error {
 		return say(ctx, out, "ready ", func() error { return terminate(cmd.Process) })
@@ -136,7 +136,7 @@ func termHandled(ctx context.Context, l *lane, p Probe) Finding {
 func termIgnored(ctx context.Context, l *lane, p Probe) Finding {
 	c, s, err := pair(l, p)
 	if err != nil {
-		return failed(err.Error())
+		return untried(err.Error())
 	}
 	defer endReady(c)
 	survived := false

@@ -34,27 +34,28 @@ func makeScratch(_ *lane, s *site) error { return os.MkdirAll(s.path("work/scrat
 
 func freshProc() denial {
 	return denial{
-		role: "hostile", must: []string{"stays"}, may: []string{"open"}, allowed: []string{"read", "create"},
+		role: "hostile", must: []string{"stays", "open2"}, may: []string{"open"}, allowed: []string{"read", "create"},
 		setup: makeScratch,
 		args: func(l *lane, s *site) []string {
-			return []string{"stays=" + l.shared.bait, "open=/proc/sys/kernel/core_pattern",
+			return []string{"stays=" + l.shared.bait, "open=/proc/sys/kernel/core_pattern", "open2=/proc/self/comm",
 				"read=/proc/self/status", "create=" + s.path("work/scratch/new")}
 		},
 		policy: everything, unjailed: true,
+		// The payload may write its own name outside, and nothing but a read-only /proc
+		// keeps it from it before Landlock is asked.
+		extra: func(_ *lane, _ *site, o outcome) string { return byMount(o, "read-only file system", "open2") },
 	}
 }
 
 // freshDev has a bait in shared memory, which every user may write, and the first
 // device of the host that is not one of the harmless ones.
 func freshDev() denial {
-	bait := func(s *site) string { return "/dev/shm/sandboxd-selftest-" + s.nonce }
+	bait := func(s *site) string { return sharedMemory + "/" + prefix + s.nonce }
 	return denial{
 		role: "file", must: []string{"read"}, may: []string{"stat"}, allowed: []string{"append", "create"}, shown: true,
 		setup: func(l *lane, s *site) error {
-			// Where the host has no /dev/shm the control finds nothing.
-			if os.WriteFile(bait(s), []byte(s.secret), 0o600) == nil {
-				l.shared.onClose(func() { os.Remove(bait(s)) })
-			}
+			// Where the host has no shared memory the control finds nothing.
+			_ = l.shared.plantInMemory(bait(s), s.secret)
 			return makeScratch(l, s)
 		},
 		args: func(_ *lane, s *site) []string {
@@ -122,7 +123,7 @@ func plantedLink(ctx context.Context, l *lane, p Probe) Finding {
 		err = os.Mkdir(s.path("work/state"), 0o755)
 	}
 	if err != nil {
-		return failed(err.Error())
+		return untried(err.Error())
 	}
 	nested := func() outcome {
 		argv := []string{s.probe(), witness.Prefix + "file", s.nonce, s.effect(), "create=" + s.path("work/state/new")}

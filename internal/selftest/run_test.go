@@ -3,6 +3,7 @@ package selftest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,6 +33,8 @@ func TestConclude(t *testing.T) {
 		{"nothing enforced", []Finding{skip("x")}, nil, NotRun, "NOT RUN (not a pass)", 3, ""},
 		{"no probe", nil, nil, NotRun, "NOT RUN (not a pass)", 3, ""},
 		{"a required skip", []Finding{good, skip("landlock-scope", "bwrap")}, []string{"bwrap"}, AnyFailed, "FAILED", 1, "p"},
+		{"one could not be tried", []Finding{good, skip("x"), {Verdict: Untried}}, nil, NotRun, "NOT RUN (not a pass)", 3, ""},
+		{"a failure, and one not tried", []Finding{bad, {Verdict: Untried}}, nil, AnyFailed, "FAILED", 1, ""},
 		{"another one is required", []Finding{good, skip("landlock-scope")}, []string{"bwrap"}, PassedSkips, "PASSED WITH 1 SKIPPED", 0, ""},
 		{"a required layer behind another one", []Finding{good}, []string{"landlock"}, AnyFailed, "FAILED", 1, "landlock"},
 		{"all are required", []Finding{good, skip("cgroup-v2")}, []string{"all"}, AnyFailed, "FAILED", 1, "p,landlock,cgroup-v2"},
@@ -65,7 +68,7 @@ func TestOptions(t *testing.T) {
 func TestPrinted(t *testing.T) {
 	run := Run{Result: AnyFailed, OS: "linux", Probes: []Finding{{Probe: "tcp", Verdict: Failed, Means: "m", Reason: "got\x1b[31m\nthrough"}}, Failed: 1, Required: []string{"landlock"}}
 	var out, progress bytes.Buffer
-	p := newPrinter(System{Stdout: &out, Stderr: &progress}, options{})
+	p := newPrinter(System{Stdout: &out, Stderr: &progress}, options{}, nil)
 	p.begin(run)
 	p.progress(1, 1, "tcp")
 	p.finding(run.Probes[0])
@@ -81,7 +84,7 @@ func TestPrinted(t *testing.T) {
 		}
 	}
 	out.Reset()
-	p = newPrinter(System{Stdout: &out, Stderr: &progress, Terminal: true}, options{json: true})
+	p = newPrinter(System{Stdout: &out, Stderr: &progress, Terminal: true}, options{json: true}, nil)
 	p.begin(run)
 	p.progress(1, 2, "tcp")
 	p.end(run)
@@ -188,3 +191,23 @@ func TestFixtureParent(t *testing.T) {
 		t.Errorf("/var/tmp: %q, %v", got, err)
 	}
 }
+
+// A result that cannot be written is no pass, says so, and is an end.
+func TestUnwritable(t *testing.T) {
+	for _, o := range []options{{}, {json: true}} {
+		for result, want := range map[Result]int{Passed: 1, AnyFailed: 1, NotRun: 3} {
+			var progress bytes.Buffer
+			lost := 0
+			p := newPrinter(System{Stdout: broken{}, Stderr: &progress}, o, func() { lost++ })
+			p.begin(Run{})
+			p.finding(Finding{})
+			if code := p.end(Run{Result: result}); code != want || lost != 1 || !strings.Contains(progress.String(), "cannot write the result: the disk is full") {
+				t.Errorf("%+v, %s: exit code %d, lost %d times, %q", o, result, code, lost, &progress)
+			}
+		}
+	}
+}
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("the disk is full") }

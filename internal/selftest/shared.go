@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"sandboxd/internal/selftest/witness"
 )
@@ -19,6 +20,10 @@ const (
 	// baitName is a variable that the broker and the helper have and no policy allows.
 	baitName = "SANDBOXD_SELFTEST_BAIT"
 	greeting = "hello from outside" // what every listener says
+	// prefix begins the name of whatever is made outside the fixture's own directory.
+	prefix = "sandboxd-selftest-"
+	// needed is the room for copies of this program and what the probes write, in bytes.
+	needed = 64 << 20
 )
 
 // shared is what all lanes use: the fixture's directory, and baits outside the jail.
@@ -28,7 +33,8 @@ type shared struct {
 	tcp       string // address of a listener on the loopback
 	agent     string // a socket where SSH_AUTH_SOCK says that the user's agent listens
 	baitPID   int
-	leaked    int // a descriptor without close-on-exec
+	leaked    int      // a descriptor without close-on-exec
+	leash     *os.File // standard input of what runs outside the jail, see witness.Leash
 
 	mu      sync.Mutex
 	closers []func()
@@ -51,12 +57,19 @@ func (sh *shared) close() {
 
 // newShared makes the fixture below parent, which is resolved already.
 func newShared(parent, executable string) (*shared, error) {
-	base, err := os.MkdirTemp(parent, "sandboxd-selftest-")
+	base, release, err := claim(parent)
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a fixture: %w", err)
+		return nil, err
 	}
 	sh := &shared{base: base, bin: filepath.Join(base, "bin"), bait: "bait-" + token(), leaked: -1}
-	sh.onClose(func() { os.RemoveAll(base) })
+	sh.onClose(release)
+	leash, hand, err := os.Pipe()
+	if err != nil {
+		sh.close()
+		return nil, fmt.Errorf("cannot make a fixture: %w", err)
+	}
+	sh.leash = leash
+	sh.onClose(func() { leash.Close(); hand.Close() })
 	if err := sh.build(executable); err != nil {
 		sh.close()
 		return nil, err
@@ -82,7 +95,8 @@ func (sh *shared) build(executable string) error {
 		address = "" // the probes that want it say so in their controls
 	}
 	sh.tcp = address
-	if sh.agent, err = sh.listen("unix", filepath.Join(sh.base, "agent", "s")); err != nil {
+	sh.agent = filepath.Join(sh.base, "agent", "s")
+	if err := sh.listenAt(sh.agent); err != nil {
 		return err
 	}
 	sh.leak(filepath.Join(sh.base, "leaked"))
@@ -92,7 +106,7 @@ func (sh *shared) build(executable string) error {
 // startBait starts a process outside the jail that one inside must not see.
 func (sh *shared) startBait(bin string) error {
 	cmd := exec.Command(bin, witness.Prefix+"stay", sh.bait)
-	cmd.Env = append(os.Environ(), baitName+"="+sh.bait)
+	sh.tie(cmd, baitName+"="+sh.bait)
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("cannot start a process for the fixture: %w", err)
 	}
@@ -104,11 +118,45 @@ func (sh *shared) startBait(bin string) error {
 	return nil
 }
 
+// tie lets cmd end with this process, however it ends.
+func (sh *shared) tie(cmd *exec.Cmd, variables ...string) {
+	cmd.Stdin = sh.leash
+	cmd.Env = append(append(os.Environ(), witness.Leash+"=1"), variables...)
+}
+
+// full says why nothing more can be written into the fixture, or "".
+func (sh *shared) full() string {
+	path := filepath.Join(sh.base, "room-"+token())
+	err := os.WriteFile(path, make([]byte, 256<<10), 0o600)
+	if err != nil {
+		err = fmt.Errorf("nothing can be written to the fixture: %w", err)
+	}
+	os.Remove(path)
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// listenAt greets whoever connects to a socket of the file system.
+func (sh *shared) listenAt(path string) error {
+	name, done, err := short(path)
+	if err != nil {
+		return fmt.Errorf("cannot listen for the fixture: %w", err)
+	}
+	defer done()
+	_, err = sh.listen("unix", name)
+	return err
+}
+
 // listen greets whoever connects, until the fixture is closed.
 func (sh *shared) listen(network, address string) (string, error) {
 	ln, err := net.Listen(network, address)
 	if err != nil {
 		return "", fmt.Errorf("cannot listen for the fixture: %w", err)
+	}
+	if unix, ok := ln.(*net.UnixListener); ok {
+		unix.SetUnlinkOnClose(false) // its name may be another's by then, see short
 	}
 	sh.onClose(func() { ln.Close() })
 	go func() {
@@ -124,7 +172,12 @@ func (sh *shared) listen(network, address string) (string, error) {
 	return ln.Addr().String(), nil
 }
 
+// copyFile copies a program. A child that is forked meanwhile has the copy open for
+// writing until its own execve, and the copy cannot be executed so long (ETXTBSY,
+// execve(2)): so there is none.
 func copyFile(from, to string) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	src, err := os.Open(from)
 	if err != nil {
 		return err

@@ -6,16 +6,25 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// interruptible ends with the first signal that asks for an end; the helpers are
-// then shut down and the fixture removed.
+// interruptible ends with the first signal that asks for an end; the helpers are then
+// shut down and the fixture removed. The second one has its default effect: what it
+// leaves on the disk, the next run sweeps.
 func interruptible() (context.Context, func()) {
-	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// Where nobody listens, the Go runtime ends the process at a write to a closed
+	// pipe, before any clean-up. A pipe to a helper may break without being the end.
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	context.AfterFunc(ctx, stop)
+	return ctx, func() {
+		stop()
+		signal.Stop(pipe)
+	}
 }
 
 func terminate(p *os.Process) error { return p.Signal(syscall.SIGTERM) }
@@ -30,57 +39,22 @@ func free(path string) bool {
 	return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) == nil
 }
 
-// leak opens a file without close-on-exec, which every child inherits: helpers too.
-func (sh *shared) leak(path string) {
-	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CREAT, 0o600)
-	if err != nil {
-		return // the control finds none
-	}
-	sh.leaked = fd
-	sh.onClose(func() { unix.Close(fd) })
-}
-
-// nobody is the user that a set-user-ID copy of this program belongs to.
-const nobody = 65534
-
-// plantSetuid makes one where the caller may.
-func plantSetuid(s *site) error {
-	if err := os.MkdirAll(s.path("setuid"), 0o755); err != nil || os.Geteuid() != 0 {
-		return err
-	}
-	file := s.path("setuid/prog")
-	if err := copyFile(s.probe(), file); err != nil {
-		return err
-	}
-	if os.Chown(file, nobody, nobody) != nil {
-		return nil // the control says that nothing is gained
-	}
-	return os.Chmod(file, os.ModeSetuid|0o755)
-}
-
-// setuidProgram is that copy, or one of the system's own.
-func setuidProgram(s *site) []string {
-	if file := s.path("setuid/prog"); exists(file) {
-		return []string{file, "--probe-stay", s.nonce}
-	}
-	for _, name := range []string{"su", "passwd", "chsh", "newgrp", "sudo"} {
-		for _, dir := range []string{"/usr/bin", "/bin"} {
-			file := filepath.Join(dir, name)
-			if info, err := os.Stat(file); err == nil && info.Mode()&os.ModeSetuid != 0 {
-				return []string{file, "--help"}
-			}
-		}
-	}
-	return []string{s.path("setuid/none-on-this-host")}
-}
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
-}
-
 // IsTerminal says whether f is a terminal: only one has a window size (tty_ioctl(4)).
 func IsTerminal(f *os.File) bool {
 	_, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	return err == nil
+}
+
+// Closed says whether f was closed when this process started. Go's runtime has put
+// /dev/null, open for both, in its place, and would take the result without an error.
+// Who discards the output on purpose opens it for writing, or uses it for another
+// stream as well.
+func Closed(f *os.File) bool {
+	fd := int(f.Fd())
+	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+	var st, null unix.Stat_t
+	if err != nil || flags&unix.O_ACCMODE != unix.O_RDWR || unix.Fstat(fd, &st) != nil || unix.Stat(os.DevNull, &null) != nil {
+		return err != nil
+	}
+	return st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == null.Rdev && !shares(fd)
 }

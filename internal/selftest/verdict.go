@@ -15,6 +15,7 @@ const (
 	Enforced Verdict = "ENFORCED"
 	Skipped  Verdict = "SKIPPED"
 	Failed   Verdict = "FAILED"
+	Untried  Verdict = "NOT RUN" // interrupted, or its fixture could not be made
 )
 
 // Finding is one probe's outcome.
@@ -23,14 +24,15 @@ type Finding struct {
 	Verdict Verdict  `json:"verdict"`
 	Means   string   `json:"means"`             // what the probe tries
 	Missing []string `json:"missing,omitempty"` // of a skip: the layers any of which would enforce it
-	Reason  string   `json:"reason,omitempty"`  // of a skip or a failure
+	Reason  string   `json:"reason,omitempty"`  // of what was not enforced
 	Note    string   `json:"note,omitempty"`    // of what was enforced: what could not be tried here, what stays open
 	MS      int64    `json:"ms"`                // milliseconds
 }
 
-// enforced, failed and skipped make findings; the engine fills in the rest.
+// enforced, failed, untried and skipped make findings; the engine fills in the rest.
 func enforced(note string) Finding { return Finding{Verdict: Enforced, Note: note} }
 func failed(why string) Finding    { return Finding{Verdict: Failed, Reason: why} }
+func untried(why string) Finding   { return Finding{Verdict: Untried, Reason: why} }
 func skipped(why string, missing ...string) Finding {
 	return Finding{Verdict: Skipped, Reason: why, Missing: missing}
 }

@@ -16,7 +16,7 @@ import (
 func attack(r *reporter, args []string) {
 	pid, err := strconv.Atoi(args[0])
 	if err != nil {
-		cmd := exec.Command("/proc/self/exe", Prefix+"stay", r.nonce)
+		cmd := tie(exec.Command("/proc/self/exe", Prefix+"stay", r.nonce))
 		if err := cmd.Start(); err != nil {
 			r.answer("ptrace", "", err)
 			return

@@ -3,6 +3,8 @@ package witness
 import (
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -17,6 +19,13 @@ func connect(r *reporter, args []string) {
 }
 
 func call(network, address string) (string, error) {
+	if network == "unix" && !strings.HasPrefix(address, "@") {
+		// An address holds about 100 bytes (unix(7)), a path as many as it likes.
+		if err := os.Chdir(filepath.Dir(address)); err != nil {
+			return "", err
+		}
+		address = filepath.Base(address)
+	}
 	c, err := net.DialTimeout(network, address, patience)
 	if err != nil {
 		return "", err

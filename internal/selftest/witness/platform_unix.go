@@ -4,7 +4,7 @@ package witness
 
 func platformRoles() []role { return unixRoles() }
 
-func effectiveUID(int) (int, error) { return 0, errLacks }
+func endedAs(int) (int, error) { return 0, errLacks }
 
 func sockets(r *reporter, families []string) {
 	for _, name := range families {

@@ -53,7 +53,7 @@ func ready(path string) {
 func setsid(r *reporter, args []string) {
 	self, err := os.Executable()
 	if err == nil {
-		cmd := exec.Command(self, Prefix+"stay", r.nonce, args[0], args[1])
+		cmd := tie(exec.Command(self, Prefix+"stay", r.nonce, args[0], args[1]))
 		cmd.Stdout = os.Stdout
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		err = cmd.Start()
@@ -97,9 +97,8 @@ func ignore(r *reporter, args []string) {
 	}
 }
 
-// setuid starts a set-user-ID program and reports whether its effective user is
-// another than this process's. The pipe that it is given is full, so that it cannot
-// end before it was looked at.
+// setuid starts a set-user-ID program that ends by itself and reports whether its
+// effective user was another than this process's.
 func setuid(r *reporter, args []string) {
 	got, err := effective(args)
 	if err == nil && got == os.Geteuid() {
@@ -108,48 +107,16 @@ func setuid(r *reporter, args []string) {
 	r.answer("setuid", fmt.Sprint(got), err)
 }
 
+// effective looks at the program when it has ended and before it is reaped. Earlier
+// would be too early: execve closes the descriptor by which Start learns of its success
+// before it gives the process its new user.
 func effective(args []string) (int, error) {
-	pr, pw, err := os.Pipe()
-	if err != nil {
-		return 0, err
-	}
-	defer pr.Close()
-	defer pw.Close()
-	fill(pw)
 	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Stdout, cmd.Stderr = pw, pw
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return 0, err
-	}
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
-	defer func() {
-		in.Close()
-		pr.Close()
-		cmd.Process.Kill()
-		cmd.Wait()
-	}()
-	return effectiveUID(cmd.Process.Pid)
-}
-
-// fill writes until the pipe takes no more.
-func fill(pw *os.File) {
-	fd := int(pw.Fd()) // blocking from here on, for the child's sake
-	unix.SetNonblock(fd, true)
-	b := make([]byte, 4096)
-	for {
-		if _, err := unix.Write(fd, b); err != nil {
-			break
-		}
-	}
-	for {
-		if _, err := unix.Write(fd, b[:1]); err != nil {
-			break
-		}
-	}
-	unix.SetNonblock(fd, false)
+	defer cmd.Wait()
+	return endedAs(cmd.Process.Pid)
 }
 
 // cpu burns processor time until MILLISECONDS of this process's own are used up.

@@ -93,7 +93,17 @@ func ring() error {
 	return nil
 }
 
-func effectiveUID(pid int) (int, error) {
+// endedAs waits for the end of a child and gives the effective user that it had.
+func endedAs(pid int) (int, error) {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if err != nil && err != unix.EINTR {
+			return 0, err
+		}
+		if err == nil {
+			break
+		}
+	}
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, err

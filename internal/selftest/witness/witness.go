@@ -12,13 +12,38 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 )
 
 // Prefix begins the name of every role.
 const Prefix = "--probe-"
+
+// Leash names a variable that says that standard input is a pipe whose other end the
+// self-test holds. What it started outside the jail ends with it, even if it is killed.
+const Leash = "SANDBOXD_SELFTEST_LEASH"
+
+// tied ends this process when the leash is cut.
+func tied() {
+	if os.Getenv(Leash) == "" {
+		return
+	}
+	go func() {
+		io.Copy(io.Discard, os.Stdin)
+		os.Exit(1)
+	}()
+}
+
+// tie passes the leash on to a child.
+func tie(cmd *exec.Cmd) *exec.Cmd {
+	if os.Getenv(Leash) != "" {
+		cmd.Stdin = os.Stdin
+	}
+	return cmd
+}
 
 // The words of an answer. A line of output is "KEY WORD [DETAIL]".
 const (
@@ -57,6 +82,7 @@ func Role(arg string) bool { return strings.HasPrefix(arg, Prefix) }
 // ("-" for none). The exit status is 0 if the role ran to its end, whatever came of
 // its actions, and 2 for a usage error.
 func Main(args []string) int {
+	tied()
 	if len(args) > 0 && args[0] == Prefix+"stay" {
 		stay(args[1:])
 		return 0
