@@ -122,6 +122,26 @@ func TestCeilCannotBeBornInside(t *testing.T) {
 	}
 	c.down()
 	strict.down()
+
+	// The same with a jail that is built ahead, and was refused its birth: it is not used
+	// for an execution that can have its ceilings.
+	must(t, os.Chmod(common, 0o444))
+	c, dir = ceil(t, base, limits, "--standby=on")
+	skipsCeilings(c, 2, dir, "cannot start a process in the cgroup: permission denied")
+	testenv.Eventually(t, "a jail built ahead", func() bool { return len(testenv.Descendants(c.cmd.Process.Pid)) > 1 })
+	must(t, os.Chmod(common, 0o644))
+	c.until(3, dir, "sh", "-c", "echo ready; read x")
+	for _, p := range testenv.Descendants(c.cmd.Process.Pid) {
+		b, err := os.ReadFile("/proc/" + uintText(uint64(p.PID)) + "/cgroup")
+		if err == nil && !strings.Contains(string(b), "/"+filepath.Base(base)+"/exec-") {
+			t.Errorf("%s (%d) lives in %s", p.Comm, p.PID, b)
+		}
+	}
+	c.send(3, protocol.ExecStdin{Data: []byte("x\n"), EOF: true})
+	if r := c.collect(3); r.exit == nil || has(r.exit.Enforcement, "skip:cgroup-v2") || !has(r.exit.Enforcement, "cgroup-v2") {
+		t.Errorf("%+v, %+v", r.exit, r.fail)
+	}
+	c.down()
 }
 
 func skipsCeilings(c *conn, id uint64, dir, reason string) {

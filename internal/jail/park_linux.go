@@ -149,6 +149,11 @@ func (k *keeper) fits(r *Run, j *job) bool {
 	if j.bwrap == nil || !bytes.Equal(j.recipe(), k.recipe) {
 		return false
 	}
+	// Where the kernel refused the standby's birth in its cgroup, a cgroup that can be
+	// made by now has nothing in it.
+	if j.group != k.job.group {
+		return false
+	}
 	late := time.NewTimer(LaunchBound)
 	defer late.Stop()
 	select { // it may be half built, which is still less to wait for
