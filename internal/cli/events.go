@@ -111,7 +111,7 @@ func (e *events) helperFailed(code int, said string) int {
 	lines := strings.Split(strings.TrimSpace(said), "\n")
 	e.said = nil
 	for _, line := range lines[:len(lines)-1] {
-		e.notice(line)
+		e.notice(strings.TrimPrefix(line, "sandboxd: "))
 	}
 	return e.fail(code, errors.New(strings.TrimPrefix(lines[len(lines)-1], "sandboxd: ")))
 }

@@ -24,8 +24,8 @@ func (e explainer) printPaths(t task, sc explain.Scene) {
 			head += printable(" (which is " + q.physical + ")")
 		}
 		fmt.Fprintln(out.w, out.paint(strong, head))
-		out.field("read", e.yesNo(out, a.Read, a))
-		out.field("write", e.yesNo(out, a.Write, a))
+		out.answer("read", a.Read, a)
+		out.answer("write", a.Write, a)
 		out.field("decided by", decidedBy(t, a))
 		if a.HeldBack != "" {
 			out.field("held back", a.HeldBack+"; no policy changes that")
@@ -39,14 +39,20 @@ func (e explainer) printPaths(t task, sc explain.Scene) {
 	}
 }
 
-func (e explainer) yesNo(out screen, yes bool, a explain.Answer) string {
+// answer prints yes or no, painted, so it does not go through line's care for what a
+// file may be called.
+func (s screen) answer(name string, yes bool, a explain.Answer) {
+	word, colour, rest := "no", bad, ""
+	if yes {
+		word, colour = "yes", good
+	}
 	switch {
 	case yes && a.Effect == plan.Private:
-		return out.paint(middle, "yes, privately")
-	case yes:
-		return out.paint(good, "yes")
+		colour, rest = middle, ", privately"
+	case yes && a.Missing != "":
+		rest = ", once it is there"
 	}
-	return out.paint(bad, "no")
+	fmt.Fprintf(s.w, "  %-13s %s%s\n", name, s.paint(colour, word), rest)
 }
 
 func printAdvice(out screen, adv advice) {

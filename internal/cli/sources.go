@@ -50,6 +50,8 @@ func (t *task) nameSources(r fence.Result) {
 				src = source{guard: why[path], text: "guard: " + why[path]}
 			case list == "writable_roots" && path == t.workspace:
 				src.text = "the workspace"
+			case list == "readable_roots" && t.o.preset == presetWorkspace:
+				src.text = "the preset: a tool's cache, or its programs"
 			}
 			t.sources[entryKey{list, i}] = src
 		}
