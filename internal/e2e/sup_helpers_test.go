@@ -73,7 +73,8 @@ func filter(program ...unix.SockFilter) {
 // sup is a broker that can also go away by halves.
 type sup struct {
 	*conn
-	stdout io.ReadCloser
+	stdout    io.ReadCloser
+	dir, base string // workspace and cgroup base, for its footprint
 }
 
 // hangUp is what the helper sees when its broker dies.

@@ -17,12 +17,13 @@ func (s *supervision) over() bool { return s.p.payloadFD >= 0 && exited(s.p.payl
 func (s *supervision) term() {
 	p := s.p
 	targets, err := s.payloads()
+	listed := ticks()
 	if p.payloadFD >= 0 {
 		_ = unix.PidfdSendSignal(p.payloadFD, unix.SIGTERM, nil, 0)
 	}
 	for _, pid := range targets {
 		if pid != p.payload || p.payloadFD < 0 {
-			_ = signalPid(s.table, pid, unix.SIGTERM)
+			_ = signalPid(s.table, pid, unix.SIGTERM, listed)
 		}
 	}
 	if err != nil || !slices.Contains(targets, p.payload) {
@@ -87,8 +88,9 @@ func (s *supervision) kill() {
 func (s *supervision) sweep(limit time.Duration) bool {
 	for end := time.Now().Add(limit); ; time.Sleep(time.Millisecond) {
 		left, err := s.offspring(0)
+		listed := ticks()
 		for _, pid := range left {
-			_ = signalPid(s.table, pid, unix.SIGKILL)
+			_ = signalPid(s.table, pid, unix.SIGKILL, listed)
 			reapChild(pid)
 		}
 		if err == nil && len(left) == 0 {
@@ -125,6 +127,44 @@ func (t pruned) children(pid int) ([]int, error) {
 func (t pruned) all() ([]proc, error) {
 	rows, err := t.procTable.all()
 	return slices.DeleteFunc(rows, func(r proc) bool { return t.hides(r.pid) }), err
+}
+
+// harvestEvery is how long an orphan that has ended may stay a zombie.
+const harvestEvery = 200 * time.Millisecond
+
+// harvest reaps what falls to the helper while a command without a pid namespace
+// runs: a long one that forks twice would use up this machine's pids.
+func (s *supervision) harvest() {
+	defer close(s.harvested)
+	tick := time.NewTicker(harvestEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.quit:
+			return
+		case <-tick.C:
+		}
+		s.reapOrphans()
+	}
+}
+
+func (s *supervision) reapOrphans() {
+	forks.Lock()
+	defer forks.Unlock()
+	kids, err := s.table.children(os.Getpid())
+	if err != nil { // a kernel without the file: whoever is not a child is left alone
+		rows, _ := s.table.all()
+		for _, row := range rows {
+			if row.ppid == os.Getpid() {
+				kids = append(kids, row.pid)
+			}
+		}
+	}
+	for _, pid := range kids {
+		if !forks.known[pid] {
+			reapChild(pid)
+		}
+	}
 }
 
 // reapChild collects one orphan that came to the subreaper; other pids are left

@@ -77,12 +77,18 @@ func (r *Run) supervise(s *supervision, j *job, guarded guard) {
 	go out.run()
 	go errs.run()
 	go s.listen()
+	if !p.jailed {
+		s.harvested = make(chan struct{})
+		go s.harvest()
+	}
 	go func() { defer close(fed); r.stdin.pump(p.stdin) }()
 
 	s.watch()
 	e := ended{}
 	if s.fail == nil && !s.stuck {
-		e.code, e.signal = s.status()
+		var known bool
+		e.code, e.signal, known = s.status()
+		s.unknown = !known
 	} else {
 		s.kill()
 	}
@@ -116,6 +122,9 @@ func (r *Run) conclude(s *supervision, j *job, out, errs *pump, e ended) (*proto
 	case s.stuck:
 		e.code, e.signal = 128+int(unix.SIGKILL), int(unix.SIGKILL)
 		e.found = append(e.found, plan.Skip{Tag: "stage2", Reason: "a process of the command did not die after SIGKILL"})
+	}
+	if s.unknown {
+		e.found = append(e.found, plan.Skip{Tag: "stage2", Reason: "how the command ended is not known: what started it does not end"})
 	}
 	e.stopped, e.report = s.stopped, s.report
 	return r.exitOf(j, out, errs, e), nil

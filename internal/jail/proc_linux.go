@@ -164,12 +164,16 @@ func descendantsByParent(t procTable, root int) ([]int, error) {
 	return out, nil
 }
 
-// signalPid sends sig through a pidfd that is known to be of the process that
-// the table showed: the start time is compared after the pidfd was opened.
-func signalPid(t procTable, pid int, sig unix.Signal) error {
+// signalPid sends sig through a pidfd that is known to be of the process that the
+// table showed when it was listed: it is older than that, and its start time is the
+// same after the pidfd was opened.
+func signalPid(t procTable, pid int, sig unix.Signal, listed uint64) error {
 	before, err := t.stat(pid)
 	if err != nil {
 		return err
+	}
+	if before.start > listed {
+		return unix.ESRCH
 	}
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -181,6 +185,16 @@ func signalPid(t procTable, pid int, sig unix.Signal) error {
 		return unix.ESRCH
 	}
 	return unix.PidfdSendSignal(fd, sig, nil, 0)
+}
+
+// ticks is the time since boot as the table gives it, in hundredths of a second
+// (USER_HZ of proc_pid_stat(5), whatever the kernel's own clock).
+func ticks() uint64 {
+	var ts unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) != nil {
+		return ^uint64(0)
+	}
+	return uint64(ts.Nano() / 1e7)
 }
 
 // exited asks a pidfd whether its process has ended.

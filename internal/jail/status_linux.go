@@ -7,22 +7,82 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// holdBound is how long the command's end may be kept from whoever reaps it before
+// that is taken for an attack.
+const holdBound = 100 * time.Millisecond
+
 // status is the command's own end: from its pidfd where the kernel tells
 // (PIDFD_GET_INFO with the exit mask, Linux 6.15), else from what bubblewrap
 // relays: 128+n for a signal, which then cannot be told from such an exit code.
-func (s *supervision) status() (code, signal int) {
-	if ws, ok := s.exitInfo(KillBound); ok {
-		return waitStatus(ws)
+// It is not known where nothing reaps the command or its scaffolding.
+func (s *supervision) status() (code, signal int, known bool) {
+	if s.p.payloadFD >= 0 && !s.collected(holdBound) {
+		s.release(KillBound)
+	}
+	if ws, ok := s.exitInfo(); ok {
+		code, signal = waitStatus(ws)
+		return code, signal, true
 	}
 	s.awaitScaffolding(KillBound)
 	if s.state == nil {
-		return 128 + int(unix.SIGKILL), int(unix.SIGKILL)
+		return 128 + int(unix.SIGKILL), 0, false
 	}
 	ws, ok := s.state.Sys().(syscall.WaitStatus) // what package os gives, not unix's
 	if !ok {
-		return 1, 0
+		return 128 + int(unix.SIGKILL), 0, false
 	}
-	return waitStatus(unix.WaitStatus(ws))
+	code, signal = waitStatus(unix.WaitStatus(ws))
+	return code, signal, true
+}
+
+// collected says whether the command, which has ended, was reaped: its pidfd shows
+// that as POLLHUP, or the scaffolding has gone, which waits for it.
+func (s *supervision) collected(limit time.Duration) bool {
+	if !s.tells() {
+		return s.awaitScaffolding(limit)
+	}
+	for end := time.Now().Add(limit); ; {
+		if ev, err := pollOnce(s.p.payloadFD, 0, 5); err != nil || ev&unix.POLLHUP != 0 || s.awaitScaffolding(0) {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+	}
+}
+
+// tells says whether this kernel's pidfds may give exit statuses. Those that do show
+// POLLHUP too (Linux 6.9).
+func (s *supervision) tells() bool {
+	if s.p.payloadFD < 0 || s.host.noExitInfo.Load() {
+		return false
+	}
+	if unix.IoctlPidfdInfo(s.p.payloadFD, &unix.PidfdInfo{}) == unix.ENOTTY { // before 6.13
+		s.host.noExitInfo.Store(true)
+		return false
+	}
+	return true
+}
+
+// release sees to it that the command is reaped. Whoever traces it is told of its end
+// before its parent is and may keep it (ptrace(2)), so what it left is killed; and a
+// scaffolding that somebody stopped goes on.
+func (s *supervision) release(limit time.Duration) {
+	if s.p.initFD >= 0 {
+		_ = unix.PidfdSendSignal(s.p.initFD, unix.SIGCONT, nil, 0)
+	}
+	if s.p.jailed {
+		s.p.signalGroup(unix.SIGCONT)
+	}
+	for end := time.Now().Add(limit); !s.collected(0) && time.Now().Before(end); {
+		pids, _ := s.payloads() // an error is met again in the next round
+		listed := ticks()
+		for _, pid := range pids {
+			if pid != s.p.payload {
+				_ = signalPid(s.table, pid, unix.SIGKILL, listed)
+			}
+		}
+	}
 }
 
 func waitStatus(ws unix.WaitStatus) (code, signal int) {
@@ -53,34 +113,19 @@ func (s *supervision) awaitScaffolding(d time.Duration) bool {
 	return s.reaped
 }
 
-// exitInfo reads the exit status off the payload's pidfd. It is there once the
-// process was reaped, which the pidfd shows as POLLHUP (Linux 6.9); a kernel that
-// never shows it is known by an ioctl that it does not have (before 6.13).
-func (s *supervision) exitInfo(limit time.Duration) (unix.WaitStatus, bool) {
-	fd := s.p.payloadFD
-	if fd < 0 || s.host.noExitInfo.Load() {
+// exitInfo reads the exit status off the payload's pidfd, once it was reaped.
+func (s *supervision) exitInfo() (unix.WaitStatus, bool) {
+	if !s.tells() {
 		return 0, false
 	}
-	if err := unix.IoctlPidfdInfo(fd, &unix.PidfdInfo{}); err == unix.ENOTTY {
-		s.host.noExitInfo.Store(true)
+	// Not at once where only the scaffolding is known to have gone.
+	if ev, err := pollOnce(s.p.payloadFD, 0, 50); err != nil || ev&unix.POLLHUP == 0 {
 		return 0, false
 	}
-	last := false // the scaffolding has gone: nobody else is to reap the payload
-	for end := time.Now().Add(limit); time.Now().Before(end); {
-		if ev, err := pollOnce(fd, 0, 50); err != nil {
-			return 0, false
-		} else if ev&unix.POLLHUP != 0 {
-			info := unix.PidfdInfo{Mask: unix.PIDFD_INFO_EXIT}
-			if unix.IoctlPidfdInfo(fd, &info) == nil && info.Mask&unix.PIDFD_INFO_EXIT != 0 {
-				return unix.WaitStatus(info.Exit_code), true
-			}
-			s.host.noExitInfo.Store(true) // 6.13 and 6.14
-			return 0, false
-		}
-		if last {
-			return 0, false
-		}
-		last = s.awaitScaffolding(0)
+	info := unix.PidfdInfo{Mask: unix.PIDFD_INFO_EXIT}
+	if unix.IoctlPidfdInfo(s.p.payloadFD, &info) == nil && info.Mask&unix.PIDFD_INFO_EXIT != 0 {
+		return unix.WaitStatus(info.Exit_code), true
 	}
+	s.host.noExitInfo.Store(true) // 6.13 and 6.14
 	return 0, false
 }

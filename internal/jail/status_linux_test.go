@@ -16,7 +16,7 @@ func TestStatusWithoutPidfd(t *testing.T) {
 		_ = cmd.Run()
 		s := &supervision{host: &Host{}, p: &process{payloadFD: -1, exit: make(chan *os.ProcessState, 1)}}
 		s.p.exit <- cmd.ProcessState
-		if code, signal := s.status(); code != want[0] || signal != want[1] {
+		if code, signal, known := s.status(); code != want[0] || signal != want[1] || !known {
 			t.Errorf("%s: got %d, %d, expected %v", script, code, signal, want)
 		}
 	}

@@ -40,6 +40,8 @@ type supervision struct {
 	heard  chan struct{} // closed: fd 4 is no longer read
 	looked chan struct{} // closed: the payload is no longer looked at; nil before it is
 
+	harvested chan struct{} // closed: orphans are no longer reaped; nil with a pid namespace
+
 	report     *spec.Report
 	executed   bool // fd 4 ended after the report: the command's image runs
 	fail       *Error
@@ -49,6 +51,7 @@ type supervision struct {
 	termWanted bool
 	stopped    Reason
 	stuck      bool
+	unknown    bool // how the command ended
 	plan       plan.Plan
 	reached    *roots.Reached
 	masks      *masks
@@ -108,8 +111,10 @@ func (s *supervision) hush() {
 	close(s.quit)
 	_ = s.p.report.SetReadDeadline(time.Unix(1, 0))
 	<-s.heard
-	if s.looked != nil {
-		<-s.looked
+	for _, joined := range []chan struct{}{s.looked, s.harvested} {
+		if joined != nil {
+			<-joined
+		}
 	}
 	for {
 		select {

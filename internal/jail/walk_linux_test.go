@@ -154,13 +154,20 @@ func TestSignalPidOfAReusedPid(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid := cmd.Process.Pid
-	if err := signalPid(&aging{}, pid, unix.SIGKILL); err != unix.ESRCH {
+	if err := signalPid(&aging{}, pid, unix.SIGKILL, ticks()); err != unix.ESRCH {
 		t.Errorf("got %v", err)
 	}
-	if err := signalPid(realProc{}, pid, 0); err != nil {
+	if err := signalPid(realProc{}, pid, 0, ticks()); err != nil {
 		t.Errorf("it was hit: %v", err)
 	}
-	if err := signalPid(realProc{}, pid, unix.SIGKILL); err != nil {
+	self, err := (realProc{}).stat(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := signalPid(realProc{}, pid, unix.SIGKILL, self.start-1); err != unix.ESRCH {
+		t.Errorf("a process that began after the listing: %v", err)
+	}
+	if err := signalPid(realProc{}, pid, unix.SIGKILL, self.start); err != nil {
 		t.Error(err)
 	}
 	_ = cmd.Wait()

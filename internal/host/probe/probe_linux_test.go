@@ -115,6 +115,7 @@ func ended(t *testing.T, dir string) {
 		}
 		if unix.Kill(pid, 0) != unix.ESRCH {
 			t.Errorf("%d lives on", pid)
+			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 	}
 }
