@@ -43,6 +43,16 @@ func init() {
 	}
 	os.Unsetenv(roleEnv)
 	switch role {
+	case "held":
+		if err := held(); err != nil {
+			fmt.Fprintln(os.Stderr, "cannot listen:", err)
+			os.Exit(126)
+		}
+	case "holder":
+		if err := hold(); err != nil {
+			os.Exit(126)
+		}
+		os.Exit(0)
 	case "filtered":
 		filter(unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW})
 	case "nolandlock":

@@ -109,7 +109,7 @@ func TestLadder(t *testing.T) {
 				r.Stop(Cancelled)
 				h.onTerm = func() { time.AfterFunc(time.Second/2, h.die) }
 				time.AfterFunc(time.Second, func() {
-					s.report, s.p.payloadFD = &spec.Report{}, 1<<20
+					s.report, s.allowed, s.p.payloadFD = &spec.Report{}, true, 1<<20
 					s.events <- event{noMessage, errEndOfReport}
 				})
 			}},
@@ -121,6 +121,8 @@ func TestLadder(t *testing.T) {
 		{name: "a jail that says nothing", took: LaunchBound, fail: "said nothing",
 			prepare: func(*Run, *supervision, *fakeHands) {}},
 		{name: "a stage 2 that stops after its report", took: LaunchBound, fail: "did not execute",
+			prepare: func(_ *Run, s *supervision, _ *fakeHands) { s.report, s.allowed = &spec.Report{}, true }},
+		{name: "an init that does not settle", took: LaunchBound, fail: "did not settle",
 			prepare: func(_ *Run, s *supervision, _ *fakeHands) { s.report = &spec.Report{} }},
 		{name: "a slow command is not a slow launch", took: 2 * LaunchBound,
 			prepare: func(_ *Run, _ *supervision, h *fakeHands) {

@@ -101,6 +101,10 @@ func TestReceive(t *testing.T) {
 	if s.report != first || s.p.payloadFD != fd || s.fail != nil {
 		t.Error("a second report counts")
 	}
+	var word [2]byte
+	if n, err := unix.Read(peer, word[:]); n != 1 || err != nil || word[0] != spec.Go {
+		t.Errorf("stage 2 hears %q, %v", word[:max(n, 0)], err)
+	}
 	unix.Close(peer)
 	s.onEvent(<-s.events)
 	if !s.executed || s.fail != nil {
@@ -109,6 +113,42 @@ func TestReceive(t *testing.T) {
 	s.hush()
 	if fd >= 0 {
 		unix.Close(fd)
+	}
+}
+
+// A stage 2 that dies after its report, but before it was told to execute the command,
+// has executed none.
+func TestDeathAfterTheReport(t *testing.T) {
+	testenv.NoNewFDs(t)
+	s, peer := listening(t)
+	_ = unix.Sendto(peer, spec.Report{}.Append(nil), 0, nil)
+	s.onEvent(<-s.events)
+	unix.Close(peer)
+	s.onEvent(<-s.events)
+	if s.executed || s.fail == nil || s.cause != errEndOfReport {
+		t.Errorf("executed %v, %v", s.executed, s.fail)
+	}
+	s.hush()
+	if s.p.payloadFD >= 0 {
+		unix.Close(s.p.payloadFD)
+	}
+}
+
+// A command that was cancelled before its stage 2 had reported is not told to run.
+func TestStopBeforeTheReport(t *testing.T) {
+	testenv.NoNewFDs(t)
+	s, peer := listening(t)
+	s.run.Stop(Cancelled)
+	s.termWanted = true
+	_ = unix.Sendto(peer, spec.Report{}.Append(nil), 0, nil)
+	s.onEvent(<-s.events)
+	if s.allowed || s.fail == nil || s.stopped != Cancelled {
+		t.Errorf("allowed %v, stopped %d, %v", s.allowed, s.stopped, s.fail)
+	}
+	s.hush()
+	unix.Close(peer)
+	if s.p.payloadFD >= 0 {
+		unix.Close(s.p.payloadFD)
 	}
 }
 

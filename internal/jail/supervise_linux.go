@@ -43,7 +43,9 @@ type supervision struct {
 	harvested chan struct{} // closed: orphans are no longer reaped; nil with a pid namespace
 
 	report     *spec.Report
-	executed   bool // fd 4 ended after the report: the command's image runs
+	again      <-chan time.Time // look again whether the command may run
+	allowed    bool             // stage 2 was told so
+	executed   bool             // fd 4 ended after that: the command's image runs
 	fail       *Error
 	cause      error            // fd 4 ended or broke before a report
 	state      *os.ProcessState // of the scaffolding, once reaped
@@ -147,6 +149,8 @@ func (s *supervision) watch() {
 			if s.executed && s.termWanted {
 				s.climb()
 			}
+		case <-s.again:
+			s.allow()
 		case s.state = <-s.p.exit:
 			s.reaped = true
 			if !s.executed {
@@ -200,6 +204,8 @@ func (s *supervision) tooLate() {
 	switch {
 	case s.executed:
 		return
+	case s.report != nil && !s.allowed:
+		what = "bubblewrap's init did not settle"
 	case s.report != nil:
 		what = "stage 2 reported but did not execute the command"
 	}
@@ -214,11 +220,13 @@ func (s *supervision) launchBound() time.Duration {
 
 func (s *supervision) onEvent(ev event) {
 	switch {
-	case errors.Is(ev.err, errEndOfReport) && s.report != nil:
+	case errors.Is(ev.err, errEndOfReport) && s.allowed:
 		s.executed = true
 		if s.onExec != nil {
 			s.onExec()
 		}
+	case errors.Is(ev.err, unix.ECONNRESET): // stage 2 died before it read the word (unix(7))
+		s.cause, s.fail = errEndOfReport, spawnFailed("stage2: %v", errEndOfReport)
 	case ev.err != nil:
 		s.cause, s.fail = ev.err, spawnFailed("stage2: %v", ev.err)
 	case ev.Failure != nil:
@@ -227,9 +235,35 @@ func (s *supervision) onEvent(ev event) {
 		s.report = ev.Report
 		s.identify(ev.message)
 		s.watchMasks(s.plan)
+		s.allow()
 		return // which keeps the descriptor
 	}
 	ev.close()
+}
+
+// settleEvery is how often init is looked at until it has settled: that takes it some
+// ten microseconds, or a while on a loaded machine.
+const settleEvery = 200 * time.Microsecond
+
+// allow tells stage 2 to execute the command, once nothing of the jail can survive the
+// helper: bubblewrap's init binds its life to its supervisor's after it forked stage 2
+// and then waits, and a helper killed before that would leave them both behind. A
+// stop that has come meanwhile finds a command that never ran.
+func (s *supervision) allow() {
+	s.again = nil
+	if s.termWanted {
+		s.stopped, s.fail = s.run.stopReason(), spawnFailed("stopped before the command ran")
+		return
+	}
+	if s.p.init > 0 {
+		// Between its fork and its wait it sleeps nowhere (proc_pid_stat(5): S).
+		if row, err := s.table.stat(s.p.init); err == nil && row.state != 'S' && !exited(s.p.initFD) {
+			s.again = time.After(settleEvery)
+			return
+		}
+	}
+	s.allowed = true
+	_, _ = s.p.report.Write([]byte{spec.Go}) // where nobody reads it, fd 4 ends
 }
 
 // identify learns who the payload and the namespace's init are.

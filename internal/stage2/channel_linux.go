@@ -16,17 +16,16 @@ func send(msg []byte) bool {
 	}
 }
 
-// hungUp says whether the helper has died. It is the look that keeps a command
-// from starting after its helper was killed: bubblewrap's init sets its own
-// parent-death signal only after all mounts, and getppid() says nothing inside a
-// pid namespace.
-func hungUp() bool {
-	fds := []unix.PollFd{{Fd: spec.ReportFD}}
+// allowed waits for the helper's word that the command may run. It comes when
+// bubblewrap's init has bound its life to its supervisor's, which it does only after
+// it forked this process; and never from a helper that was killed. getppid() says
+// nothing inside a pid namespace.
+func allowed() bool {
+	var word [1]byte
 	for {
-		n, err := unix.Poll(fds, 0)
-		if err == unix.EINTR {
-			continue
+		n, err := unix.Read(spec.ReportFD, word[:])
+		if err != unix.EINTR {
+			return err == nil && n == len(word)
 		}
-		return err != nil || n > 0 && fds[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
 	}
 }

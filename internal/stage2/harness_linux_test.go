@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 		case "--payload":
 			payload()
 			os.Exit(0)
-		case "--hung-up":
-			os.Exit(map[bool]int{false: 10, true: 11}[hungUp()])
+		case "--allowed":
+			os.Exit(map[bool]int{false: 10, true: 11}[allowed()])
 		}
 	}
 	os.Exit(testenv.RunMain(m))
@@ -286,6 +286,9 @@ func receive(t *testing.T, fd int) (messages []spec.Message) {
 			t.Fatalf("fd 4: %v", err)
 		}
 		messages = append(messages, m)
+		if m.Report != nil {
+			_ = unix.Sendto(fd, []byte{spec.Go}, unix.MSG_NOSIGNAL, nil)
+		}
 	}
 }
 

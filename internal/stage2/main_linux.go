@@ -104,7 +104,7 @@ func run() *spec.Failure {
 	}
 	// Not before seccomp: a report means that everything in it holds, and end of
 	// file without one that stage 2 died on the way.
-	if !send(p.report.Append(nil)) || hungUp() {
+	if !send(p.report.Append(nil)) || !allowed() {
 		return nil
 	}
 	// syscall.Exec also puts back the soft RLIMIT_NOFILE that Go's runtime raised.

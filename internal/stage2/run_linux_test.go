@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/landlock"
+	"sandboxd/internal/stage2/spec"
 )
 
 // statusValue is one line of a /proc/self/status that a command printed.
@@ -213,24 +214,29 @@ func TestHangUpBeforeExec(t *testing.T) {
 	})
 }
 
-func TestHungUp(t *testing.T) {
+func TestAllowed(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]int{"open": 10, "closed": 11} {
+	for name, want := range map[string]int{"told": 11, "closed": 10, "told and closed": 11} {
 		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if name == "closed" {
-			unix.Close(pair[0])
-		} else {
+		if name != "closed" {
+			if err := unix.Sendto(pair[0], []byte{spec.Go}, unix.MSG_NOSIGNAL, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if name == "told" {
 			defer unix.Close(pair[0])
+		} else {
+			unix.Close(pair[0])
 		}
 		theirs := os.NewFile(uintptr(pair[1]), "report")
 		defer theirs.Close()
-		cmd := exec.Command(self, "--hung-up")
+		cmd := exec.Command(self, "--allowed")
 		cmd.ExtraFiles = []*os.File{theirs, theirs}
 		cmd.Run()
 		if got := cmd.ProcessState.ExitCode(); got != want {
