@@ -139,6 +139,7 @@ func TestCeilSpoiledTrial(t *testing.T) {
 		"no memory":    "echo 'bwrap: Creating new namespace failed: Cannot allocate memory' >&2; exit 1",
 		"no inodes":    "echo 'bwrap: Creating new namespace failed: No space left on device' >&2; exit 1",
 		"silent":       "exit 1",
+		"too slow":     "exec sleep 600", // the probe's bound is 30 seconds
 	} {
 		t.Run(name, func(t *testing.T) {
 			u.Home = testenv.TempDir(t, u)

@@ -79,6 +79,7 @@ func TestCeilLackingHosts(t *testing.T) {
 				l.refusesToServe(m)
 				l.reports(m)
 				l.refuses(m)
+				l.doctor(m)
 			})
 		}
 	})
@@ -132,6 +133,22 @@ func (l lacking) reports(m mode) {
 		}
 	}
 	c.down()
+}
+
+// doctor gives the same reasons to a person.
+func (l lacking) doctor(m mode) {
+	m.t.Helper()
+	out, err := testenv.As(m.t, l.helper(m.t, m.u, "doctor"), m.u).Output()
+	if (err != nil) != l.degraded {
+		m.t.Errorf("doctor: %v", err)
+	}
+	for tag, found := range map[string]bool{"bwrap": !l.degraded, "landlock": !l.noLandlock} {
+		_, after, there := strings.Cut(string(out), "\nmissing  "+tag)
+		line, _, _ := strings.Cut(after, "\n")
+		if there == found || there && !strings.Contains(line, l.says[tag]) {
+			m.t.Errorf("doctor on %s: missing %v: %s", tag, there, line)
+		}
+	}
 }
 
 // refuses: Landlock is demanded only where the kernel has it (protocol.Required).
