@@ -16,14 +16,15 @@ import (
 )
 
 // stopped says whether run itself and everything in the jail is: bubblewrap's init and
-// the shell at least. A child that had just ended stays a zombie meanwhile.
+// the shell at least. A child that had just ended stays a zombie meanwhile, and a parent
+// waits in the kernel for a child that was stopped between vfork(2) and execve(2).
 func (s session) stopped() bool {
 	all := testenv.Processes()
 	states := all[s.cmd.Process.Pid].State
 	for _, p := range testenv.InPidNS(s.pidNS) {
 		states += all[p.PID].State
 	}
-	return strings.Count(states, "T") >= 3 && strings.Trim(states, "TZ") == ""
+	return strings.HasPrefix(states, "T") && strings.Count(states, "T") >= 3 && strings.Trim(states, "TZD") == ""
 }
 
 // Ctrl-Z: the command stops too, not only what the shell sees of it; SIGCONT continues
