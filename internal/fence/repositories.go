@@ -30,12 +30,8 @@ func (b *builder) guardRepositories() error {
 		if b.repo.file {
 			add(b.repo.dotGit, "leads git to another directory")
 		}
-		common := b.repo.common
-		if dir := repos.Common(repos.Pointed(b.repo.dotGit)); b.repo.file && common == "" && dir != "" && b.grantedAbove(dir) {
-			common = dir // nothing outside is granted for it, and what is inside is the command's
-		}
-		if common != "" {
-			b.guardTarget(target{common, b.repo.top}, add)
+		if b.repo.common != "" {
+			b.guardTarget(target{b.repo.common, b.repo.top}, add)
 		}
 		for _, root := range append([]string{b.repo.top}, b.in.Write...) {
 			if t, ok := enclosing(root); ok && b.grantedAbove(t.dir) {
@@ -76,6 +72,9 @@ func (b *builder) others() (out []repos.Repo) {
 	}
 	for _, g := range b.caches {
 		found = append(found, g.repositories()...)
+	}
+	if b.repo.file && b.repo.common == "" { // not verified, and yet in the workspace, perhaps
+		out = append(out, repos.Repo{Top: b.repo.top, Git: b.repo.dotGit, Kind: repos.File})
 	}
 	for _, r := range found {
 		if r.Git != b.repo.dotGit && r.Git != b.repo.common && b.grantedAbove(r.Git) {
@@ -127,7 +126,7 @@ func (b *builder) guardOther(r repos.Repo) error {
 	case repos.File:
 		return b.firstOf(func(add adder) {
 			add(r.Git, "leads git to another directory")
-			if dir := repos.Common(repos.Pointed(r.Git)); dir != "" && b.grantedAbove(dir) && isDir(dir) {
+			if dir := repos.Common(repos.Pointed(r.Git)); dir != "" && b.grantedAbove(dir) {
 				b.guardTarget(target{dir, r.Top}, add)
 			}
 		})
