@@ -24,6 +24,9 @@ func main() {
 }
 
 func role(args []string) int {
+	if len(args) == 0 && cli.OnTerminal() {
+		return cli.Lost()
+	}
 	if serves(args) {
 		return server.Main(args, cli.Version())
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"os/signal"
 )
@@ -18,4 +19,13 @@ func interrupts() Signals {
 	c := make(chan os.Signal, 4)
 	signal.Notify(c, watched...)
 	return Signals{c, func() { signal.Stop(c) }}
+}
+
+// OnTerminal says whether somebody sits in front of this process: frames come from a
+// program.
+func OnTerminal() bool { return windowWidth(os.Stdin) >= 0 }
+
+// Lost is for whoever types `sandboxd` alone to see what it is.
+func Lost() int {
+	return complain(OS(), exitUsage, errors.New("alone it is a server, for a program at the other end; `sandboxd run -- CMD` runs a command in the jail, and `sandboxd help` lists the rest"))
 }

@@ -159,3 +159,11 @@ func TestForegroundReadsTheTerminal(t *testing.T) {
 		t.Errorf("got %q", out)
 	}
 }
+
+// Alone, sandboxd is a server, which nobody types frames to.
+func TestAloneOnATerminal(t *testing.T) {
+	out := onTerminal(t, `$S; echo "code $?"`, "")
+	if !strings.Contains(out, "`sandboxd help` lists the rest") || !strings.Contains(out, "code 2") {
+		t.Errorf("got %q", out)
+	}
+}
