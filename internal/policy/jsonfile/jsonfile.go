@@ -80,9 +80,33 @@ func decode(b []byte) (p protocol.Policy, t translator, err error) {
 	p, err = policy.Decode(t.out)
 	var rule *policy.Error
 	if errors.As(err, &rule) {
-		return p, t, newError(b, t.find(rule), rule.Path, rule.Msg)
+		return p, t, newError(b, t.find(rule), rule.Path, rule.Msg+advice(rule))
 	}
 	return p, t, err
+}
+
+// keys are those of each map, by the name of the key that holds it.
+var keys = map[string]string{
+	"":        "v, writable_roots, readable_roots, protected, mounts, network, limits, env_allow, scratch",
+	"mounts":  "path, access, required",
+	"network": "mode, and with mode proxy also allow, proxy",
+	"limits":  "cpu_s, wall_s, mem_bytes, pids, fsize_bytes, output_bytes",
+}
+
+// advice helps whoever writes by hand, and does not have the table of keys at hand.
+func advice(e *policy.Error) string {
+	if e.Msg != "unknown key" && e.Msg != "missing key" {
+		return ""
+	}
+	in, _, inside := strings.Cut(e.Path, ".")
+	if !inside {
+		in = ""
+	}
+	in, _, _ = strings.Cut(in, "[")
+	if list := keys[in]; list != "" {
+		return "; expected exactly " + list
+	}
+	return ""
 }
 
 // syntaxError takes the place out of the reader's message. The rest of it may
