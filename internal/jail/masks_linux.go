@@ -25,6 +25,11 @@ type masks struct {
 // under the others.
 func watched(p plan.Plan) (points []string, protected map[string]bool) {
 	protected = map[string]bool{}
+	for _, q := range p.Asked { // also what needs no mask: the host can mount it into the view
+		if q.Origin.List == "protected" {
+			protected[q.Path] = true
+		}
+	}
 	for _, op := range p.Ops {
 		switch op.Class {
 		case plan.MaskDir, plan.MaskFile:
@@ -42,7 +47,7 @@ func watched(p plan.Plan) (points []string, protected map[string]bool) {
 // before the command runs or soon after.
 func (s *supervision) watchMasks(p plan.Plan) {
 	points, protected := watched(p)
-	if len(points) == 0 || s.p.init == 0 {
+	if len(points)+len(protected) == 0 || s.p.init == 0 {
 		return
 	}
 	s.masks = &masks{protected: protected, report: s.host.OnMaskLoss == MaskLossReport}

@@ -26,14 +26,16 @@ func newPlanned(p plan.Plan, r *roots.Reached, points []string) *planned {
 		switch op.Class {
 		case plan.MaskDir, plan.MaskFile:
 			w.made[op.Path], w.masks[op.Path] = true, true
-			if op.Origin.List == "protected" && !op.Placeholder {
-				w.secrets = append(w.secrets, op.Path)
-			}
 		case plan.RootTmpfs, plan.ScratchTmpfs, plan.Proc, plan.Dev:
 			w.made[op.Path] = true
 		case plan.LinkTo, plan.Seal:
 		default:
 			w.bound[op.Path] = true
+		}
+	}
+	for _, q := range p.Asked {
+		if q.Origin.List == "protected" {
+			w.secrets = append(w.secrets, q.Path)
 		}
 	}
 	return w

@@ -31,8 +31,14 @@ func Rules(p plan.Plan, o Options) spec.Landlock {
 	} else {
 		b.degraded(o.Needs)
 	}
+	masks := map[string]bool{}
 	for _, op := range p.Ops {
-		b.operation(op, o.Jailed)
+		masks[op.Path] = masks[op.Path] || op.Class == plan.MaskDir || op.Class == plan.MaskFile
+	}
+	for _, op := range p.Ops {
+		if !o.Jailed || !under(masks, op) {
+			b.operation(op, o.Jailed)
+		}
 	}
 	return spec.Landlock{
 		Enabled:      true,
@@ -41,6 +47,22 @@ func Rules(p plan.Plan, o Options) spec.Landlock {
 		Scope:        true,
 		NestedUserns: o.NestedUserns,
 		NameLacking:  !o.Jailed,
+	}
+}
+
+// under says whether a mask above hides what an operation gives: there is nothing to
+// open then. Explicit mounts come after the masks.
+func under(masks map[string]bool, op plan.Op) bool {
+	if op.Class == plan.MountRO || op.Class == plan.MountRW {
+		return false
+	}
+	for dir := op.Path; ; dir = host.Parent(dir) {
+		if masks[dir] {
+			return true
+		}
+		if dir == "/" {
+			return false
+		}
 	}
 }
 

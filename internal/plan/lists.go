@@ -24,7 +24,9 @@ func (b *builder) resolve(o Origin) (res host.Resolution, absent string, r *Refu
 	case res.Node.Kind == host.Denied:
 		return res, fmt.Sprintf("this user may not search the directory that holds %q", res.Path), nil
 	}
-	if dir, closed := b.closedDir(res.Path); closed {
+	if dir, closed := b.closedDir(res.Path); closed && b.f.Layout[dir].UID == 0 {
+		return res, fmt.Sprintf("the directory %q is closed to its own owner (mode %04o); inside the jail uid 0 has no capability to pass it", dir, b.f.Layout[dir].Mode), nil
+	} else if closed {
 		return res, fmt.Sprintf("the directory %q belongs to another user and is closed to this one; inside the jail uid 0 has no capability to pass it", dir), nil
 	}
 	return res, "", nil
@@ -48,10 +50,11 @@ func (b *builder) closedDir(path string) (string, bool) {
 }
 
 // permits says whether the mode gives a root caller without capabilities a right
-// (4 read, 2 write, 1 search). Its own files are taken as open: it can chmod them.
+// (4 read, 2 write, 1 search). Its own files are taken as writable: it can chmod them.
+// A directory of its own that it may not search stops stage 2.
 func (b *builder) permits(n host.Node, right uint32) bool {
 	if n.UID == 0 {
-		return true
+		return right != 1 || n.Mode&0o100 != 0
 	}
 	if int(n.GID) == b.f.GID {
 		return n.Mode>>3&right != 0

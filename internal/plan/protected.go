@@ -115,7 +115,7 @@ func (b *builder) maskProtected() *Refusal {
 		}
 		b.asked = append(b.asked, Asked{e.origin, e.res.Path, e.res.Node, state, e.alias})
 	}
-	return nil
+	return b.refused
 }
 
 // maskOne plans the mask of one protected path by what is at the path and what
@@ -154,6 +154,9 @@ func (b *builder) maskOne(e entry) State {
 	if region.Class.access() != accessWrite {
 		return Absent // read-only all around: nothing can be made there from inside
 	}
+	if len(e.res.Missing)-len(host.Parent(e.res.Missing)) > nameMax+1 {
+		return Barred // no file system takes such a name
+	}
 	if b.foreign(b.f.Layout[host.Parent(e.res.Missing)]) {
 		b.pinBarred(region, host.Parent(e.res.Missing))
 		return Barred // nor can the helper make a mount point there
@@ -161,6 +164,9 @@ func (b *builder) maskOne(e entry) State {
 	b.placeholder(e)
 	return Planned
 }
+
+// nameMax is NAME_MAX of <linux/limits.h>, in bytes.
+const nameMax = 255
 
 // foreign says that an ordinary caller cannot create anything in a directory. The
 // group bits count whatever the group is: they are the ACL's mask too (acl(5)).
@@ -252,6 +258,9 @@ func (b *builder) maskClosed(e entry, region Op, dir string) State {
 		}
 	}
 	n := b.f.Layout[dir]
+	if region.Class.access() == accessWrite && int(n.UID) == b.f.UID && dir == region.Path {
+		b.refused = refuse(e.origin, "%s %q above it is closed to its own owner (mode %04o), and the command could open it again; make that directory searchable (chmod u+x), or take one of the two out", region.Origin.name(), dir, n.Mode)
+	}
 	if region.Class.access() != accessWrite || int(n.UID) != b.f.UID || !host.Beneath(dir, region.Path) || dir == region.Path {
 		b.pinBarred(region, dir)
 		return Barred

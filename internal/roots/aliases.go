@@ -1,7 +1,6 @@
 package roots
 
 import (
-	"slices"
 	"sort"
 
 	"sandboxd/internal/host"
@@ -60,12 +59,7 @@ func (s *survey) treeBeneath(path string) (at string, t tree, ok bool) {
 	if res.Err != nil {
 		at = host.Join(at, base(path))
 	}
-	dir := at
-	for s.r.layout[dir].Kind != host.Dir {
-		dir = host.Parent(dir)
-	}
-	t, ok = s.places.treeOf(dir)
-	t.path = rebase(at, dir, t.path)
+	t, ok = s.r.treeAt(at)
 	return at, t, ok
 }
 
@@ -98,23 +92,6 @@ func (s *survey) shows(name string, t tree) bool {
 	if len(res.Links) > 0 {
 		return false
 	}
-	dir := name
-	for s.r.layout[dir].Kind != host.Dir {
-		if dir != name && s.r.layout[dir].Kind > host.Dir {
-			break // a file on the way: what is mounted on it cannot be told apart
-		}
-		dir = host.Parent(dir)
-	}
-	if s.r.layout[dir].Kind != host.Dir {
-		return true
-	}
-	at, ok := s.places.treeOf(dir)
-	if !ok {
-		return true
-	}
-	if host.Beneath(t.path, at.path) && at.dev == t.dev && rebase(name, dir, at.path) == t.path {
-		return true
-	}
-	// A mount on a single file: its directory is another tree.
-	return slices.ContainsFunc(s.places.mounts, func(m Mount) bool { return m.Point == name && m.Dev == t.dev && m.Root == t.path })
+	at, ok := s.r.treeAt(name)
+	return !ok || at == t
 }

@@ -135,7 +135,7 @@ func exists(path string) bool {
 // place surveys and places one path.
 func placeOne(t *testing.T, path string) *Placeholders {
 	t.Helper()
-	r, err := Survey([]string{path}, Writability{})
+	r, err := Survey([]string{path}, Writability{Narrow: []string{path}})
 	must(t, err)
 	t.Cleanup(func() { r.Close() })
 	if kind := r.Layout().ResolveAbsent(path, host.AnyPlaceholder).Node.Kind; kind != host.Missing {

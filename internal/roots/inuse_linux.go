@@ -3,6 +3,7 @@ package roots
 import (
 	"os"
 	"strings"
+	"time"
 
 	"sandboxd/internal/host"
 )
@@ -22,6 +23,15 @@ func mountsOn(list []*placeholder) map[*placeholder]bool {
 			used[p] = true
 		}
 		return used
+	}
+	foreign := false
+	for _, p := range list {
+		foreign = foreign || !p.own
+	}
+	if foreign && !settled() {
+		for _, p := range list {
+			used[p] = used[p] || !p.own
+		}
 	}
 	own, _ := os.Readlink("/proc/self/ns/mnt")
 	seen := map[string]bool{own: true} // a table is read once per namespace
@@ -75,4 +85,80 @@ func mountedOn(table string, p *placeholder) bool {
 		}
 	}
 	return false
+}
+
+// A bubblewrap whose helper was killed still builds its jail to the end, and would
+// make a mount point that is gone by itself, where nobody knows it as a placeholder.
+const (
+	settleBound = time.Second
+	settleLook  = 5 * time.Millisecond // longer than a fork takes to become bubblewrap
+)
+
+// settled waits until no bubblewrap builds a jail: twice in a row, because one that
+// was forked just now is not yet known as one. False means that the bound came first.
+func settled() bool {
+	quiet := 0
+	for end := time.Now().Add(settleBound); time.Now().Before(end); time.Sleep(settleLook) {
+		if building() {
+			quiet = 0
+		} else if quiet++; quiet == 2 {
+			return true
+		}
+	}
+	return false
+}
+
+// building looks for a bubblewrap without a helper and without a child: its supervisor has the namespace's
+// init as one, and that one the command, once the mounts are made.
+func building() bool {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return true
+	}
+	for _, e := range entries {
+		pid := e.Name()
+		if pid[0] < '1' || pid[0] > '9' {
+			continue
+		}
+		comm, err := os.ReadFile("/proc/" + pid + "/comm")
+		if err != nil || !strings.HasPrefix(string(comm), "bwrap") {
+			continue
+		}
+		kids, err := os.ReadFile("/proc/" + pid + "/task/" + pid + "/children")
+		if err == nil && len(kids) == 0 && stray(pid) {
+			return true
+		}
+	}
+	return false
+}
+
+// stray says that a bubblewrap lives and that no helper does above it.
+func stray(pid string) bool {
+	own, err := os.ReadFile("/proc/self/comm")
+	if err != nil {
+		return true
+	}
+	for range 4 { // init, supervisor, helper
+		stat, err := os.ReadFile("/proc/" + pid + "/stat")
+		if err != nil {
+			return false
+		}
+		_, rest, _ := strings.Cut(string(stat), ") ") // proc_pid_stat(5): state, ppid
+		fields := strings.Fields(rest)
+		if len(fields) < 2 || fields[0] == "Z" || fields[0] == "X" {
+			return false
+		}
+		pid = fields[1]
+		comm, err := os.ReadFile("/proc/" + pid + "/comm")
+		if err != nil {
+			return true
+		}
+		if string(comm) == string(own) {
+			return false
+		}
+		if !strings.HasPrefix(string(comm), "bwrap") {
+			return true
+		}
+	}
+	return true
 }

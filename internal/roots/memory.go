@@ -1,6 +1,7 @@
 package roots
 
 import (
+	"slices"
 	"sync"
 
 	"sandboxd/internal/host"
@@ -67,19 +68,32 @@ func (r *Reached) HadMount(m Mount) bool {
 
 // Tree places what the survey met at a physical path; false where it is unknown.
 func (r *Reached) Tree(physical string) (Tree, bool) {
+	t, ok := r.treeAt(physical)
+	return Tree{t}, ok
+}
+
+// treeAt places a physical path that need not exist.
+func (r *Reached) treeAt(physical string) (tree, bool) {
 	if r.places == nil {
-		return Tree{}, false
+		return tree{}, false
 	}
 	dir := physical
 	for r.layout[dir].Kind != host.Dir {
 		if dir == "/" {
-			return Tree{}, false
+			return tree{}, false
 		}
 		dir = host.Parent(dir)
 	}
+	if dir != physical { // a single file can be a mount point as well
+		for _, m := range slices.Backward(r.places.mounts) {
+			if m.Point == physical {
+				return tree{m.Dev, m.Root}, true
+			}
+		}
+	}
 	t, ok := r.places.treeOf(dir)
 	t.path = rebase(physical, dir, t.path)
-	return Tree{t}, ok
+	return t, ok
 }
 
 // tree is a directory by where it is within its file system, which stays the same

@@ -35,7 +35,7 @@ func open(parent int, name string) (object, error) {
 		fd, err = openat(parent, name, walkFlags)
 	}
 	switch {
-	case errors.Is(err, unix.ENOENT):
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENAMETOOLONG): // nothing has such a name
 		return object{fd: noFD, node: host.Node{Kind: host.Missing}}, nil
 	case errors.Is(err, unix.EACCES):
 		return object{fd: noFD, node: host.Node{Kind: host.Denied}}, nil

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -37,6 +38,7 @@ type Watch struct {
 	table int // mountinfo of the jail's init: holds its mount namespace
 	stop  int // write end of a pipe
 	done  chan struct{}
+	cost  time.Duration // of the last look
 	told  func([]Loss)
 	judge Judge
 
@@ -49,8 +51,8 @@ type Watch struct {
 // StartWatch watches the given mount points, paths as the jail sees them, of the
 // mount namespace that initPID lives in; that process must not have been reaped.
 // Told is called from another goroutine with the points that were found lost,
-// each once; a point that is not mounted even now is lost at once. A rename of a
-// parent does not wake the watch: Stop looks again.
+// each once; a point that is not mounted even now is lost at once. A rename that
+// carries a mount away does not wake the watch, so it also looks from time to time.
 //
 // Judge is asked about mounts that the host made meanwhile and that propagated into
 // the jail (mount_namespaces(7): bubblewrap's mounts are slaves of the host's). The
@@ -115,11 +117,14 @@ func (w *Watch) run(wake int) {
 	// proc_pid_mounts(5): a change of the table shows as POLLPRI and POLLERR.
 	fds := []unix.PollFd{{Fd: int32(w.table), Events: unix.POLLPRI}, {Fd: int32(wake), Events: unix.POLLIN}}
 	for {
-		if lost, err := w.check(); err == nil && len(lost) > 0 && w.told != nil {
+		from := time.Now()
+		lost, err := w.check()
+		w.cost = time.Since(from)
+		if err == nil && len(lost) > 0 && w.told != nil {
 			w.told(lost)
 		}
 		fds[0].Revents, fds[1].Revents = 0, 0
-		_, err := unix.Poll(fds, -1)
+		_, err = unix.Poll(fds, w.pause())
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
@@ -128,6 +133,15 @@ func (w *Watch) run(wake int) {
 		}
 	}
 }
+
+// A look at a table of 30 mounts takes some 50 µs.
+const (
+	minPause = 50 * time.Millisecond
+	share    = 200 // of the time at most one part goes into looking
+)
+
+// pause is how long the kernel may stay silent before the next look, in milliseconds.
+func (w *Watch) pause() int { return int(max(minPause, share*w.cost) / time.Millisecond) }
 
 // check compares the table and gives the points that are newly lost.
 func (w *Watch) check() ([]Loss, error) {
