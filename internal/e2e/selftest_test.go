@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandboxd/internal/landlock"
 	"sandboxd/internal/selftest"
 	"sandboxd/internal/testenv"
 )
@@ -144,6 +146,36 @@ func TestSelfTestWithALayerOff(t *testing.T) {
 			}
 			if r.Failed > 0 || r.code != 1 || !slices.Contains(r.Required, c.require) {
 				t.Errorf("%d failed, exit code %d, required %q: %s", r.Failed, r.code, r.Required, r.text)
+			}
+		})
+	}
+}
+
+// A kernel whose calls succeed and do nothing: the report claims the layer, and the
+// probe of it fails.
+func TestSelfTestWithAFakedLayer(t *testing.T) {
+	u := testenv.Ordinary(t)
+	needBwrap(t, u)
+	if abi, err := landlock.ABI(); abi < 6 {
+		testenv.Skip(t, "landlock-scope", fmt.Sprintf("ABI %d: %v", abi, err))
+	}
+	for name, c := range map[string]struct {
+		call   int
+		probes []string
+	}{
+		"landlock_restrict_self": {unix.SYS_LANDLOCK_RESTRICT_SELF, []string{"fence-abstract-socket", "init"}},
+		"close_range":            {unix.SYS_CLOSE_RANGE, []string{"descriptors"}},
+		"prlimit64":              {unix.SYS_PRLIMIT64, []string{"file-size"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := denied(t, u, 0, strconv.Itoa(c.call), "--only", strings.Join(append(c.probes, "environment"), ","))
+			for _, probe := range c.probes {
+				if f := r.finding(t, probe); f.Verdict != selftest.Failed {
+					t.Errorf("%s: %s %s", probe, f.Verdict, f.Reason)
+				}
+			}
+			if f := r.finding(t, "environment"); f.Verdict != selftest.Enforced || r.code != 1 || r.Result != selftest.AnyFailed {
+				t.Errorf("%s, exit code %d: %s", r.Result, r.code, r.text)
 			}
 		})
 	}

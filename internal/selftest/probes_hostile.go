@@ -3,10 +3,12 @@ package selftest
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 
 	"sandboxd/protocol"
 )
@@ -103,7 +105,11 @@ func compileErlang(ctx context.Context, dir string) (erl, why string) {
 	if err := os.WriteFile(source, []byte(erlang), 0o644); err != nil {
 		return "", err.Error()
 	}
-	if out, err := exec.CommandContext(ctx, erlc, "-o", dir, source).CombinedOutput(); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, runBound)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, erlc, "-o", dir, source)
+	cmd.WaitDelay = time.Second // whatever Erlang leaves behind with the pipe
+	if out, err := cmd.CombinedOutput(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		return "", fmt.Sprintf("erlc cannot compile the module: %v: %.200s", err, out)
 	}
 	return erl, ""
