@@ -46,9 +46,30 @@ func TestSelfTest(t *testing.T) {
 				t.Errorf("%s: %s %s", probe, f.Verdict, f.Reason)
 			}
 		}
+		provable(t, u, r)
 		compareWithHost(t, r)
 		nothingLeft(t, dir)
 	})
+}
+
+// provable demands that what the witness can do here by itself is not given up as
+// unprovable in the run.
+func provable(t *testing.T, u testenv.User, r selfTestRun) {
+	t.Helper()
+	ways := []string{"inet6", "netlink", "vsock", "int80", "x32", "io_uring"}
+	cmd := exec.Command(testenv.Binary(t), append([]string{"--probe-socket", "n", "-"}, ways...)...)
+	testenv.As(t, cmd, u)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := r.finding(t, "sockets")
+	for _, way := range ways {
+		works := strings.Contains(string(out), "\n"+way+" ok")
+		if unproven := strings.Contains(f.Note, way+" ("); f.Verdict == selftest.Enforced && works == unproven {
+			t.Errorf("%s: works %t, not provable %t: %s", way, works, unproven, f.Note)
+		}
+	}
 }
 
 // compareWithHost holds a run against testdata/enforcement/HOST.txt.

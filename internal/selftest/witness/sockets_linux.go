@@ -50,7 +50,7 @@ func inChild(way string) error {
 	if runtime.GOARCH != "amd64" {
 		return errLacks
 	}
-	out, err := exec.Command("/proc/self/exe", Prefix+"socket", "-", "-", way+"-now").Output()
+	out, err := tie(exec.Command("/proc/self/exe", Prefix+"socket", "-", "-", way+"-now")).Output()
 	word := ""
 	for _, line := range strings.Split(string(out), "\n") {
 		if rest, ok := strings.CutPrefix(line, way+"-now "); ok {

@@ -26,9 +26,11 @@ const Prefix = "--probe-"
 // self-test holds. What it started outside the jail ends with it, even if it is killed.
 const Leash = "SANDBOXD_SELFTEST_LEASH"
 
-// tied ends this process when the leash is cut.
+// tied ends this process when the leash is cut. One whose parent did not pass the pipe
+// on has none.
 func tied() {
-	if os.Getenv(Leash) == "" {
+	info, err := os.Stdin.Stat()
+	if os.Getenv(Leash) == "" || err != nil || info.Mode()&os.ModeNamedPipe == 0 {
 		return
 	}
 	go func() {
