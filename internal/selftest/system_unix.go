@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -13,13 +14,18 @@ import (
 
 // interruptible ends with the first signal that asks for an end; the helpers are then
 // shut down and the fixture removed. The second one has its default effect: what it
-// leaves on the disk, the next run sweeps.
+// leaves on the disk, the next run sweeps. A signal that was ignored from the start
+// (nohup(1), a job of a script) stays ignored.
 func interruptible() (context.Context, func()) {
 	// Where nobody listens, the Go runtime ends the process at a write to a closed
 	// pipe, before any clean-up. A pipe to a helper may break without being the end.
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	ends := slices.DeleteFunc([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}, signal.Ignored)
+	if len(ends) == 0 { // which Notify takes for all signals
+		return context.Background(), func() { signal.Stop(pipe) }
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	context.AfterFunc(ctx, stop)
 	return ctx, func() {
 		stop()
