@@ -88,7 +88,7 @@ func TestCannotFork(t *testing.T) {
 	for _, name := range []string{"bwrap", "degraded"} {
 		t.Run(name, func(t *testing.T) {
 			m := mode{name, t, u, testenv.TempDir(t, u)}
-			c := m.connect(m.policy())
+			c := m.connect(m.policy(), "--standby=off") // which would need no fork
 			c.sh(2, m.dir, "true")
 			before := c.settled()
 			old := c.limit(unix.RLIMIT_NPROC, 1)

@@ -44,6 +44,7 @@ func held() error {
 	holder := exec.Command("/proc/self/exe")
 	holder.Env = append(os.Environ(), roleEnv+"=holder")
 	holder.ExtraFiles = []*os.File{os.NewFile(fd, "listener")}
+	holder.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a stopped init brings SIGHUP to its group
 	return holder.Start()
 }
 
@@ -56,9 +57,24 @@ func hold() error {
 	}
 	dir := os.Getenv(heldDirEnv)
 	exists := func(name string) bool { _, err := os.Stat(filepath.Join(dir, name)); return err == nil }
-	for {
-		n, err := unix.Poll([]unix.PollFd{{Fd: 3, Events: unix.POLLIN}}, 50)
-		if err == nil && n == 0 && exists("done") {
+	answer := func(id uint64) {
+		a := struct {
+			id    uint64
+			val   int64
+			error int32
+			flags uint32
+		}{id: id, flags: 1} // SECCOMP_USER_NOTIF_FLAG_CONTINUE
+		_, _, _ = unix.Syscall(unix.SYS_IOCTL, 3, 0xc0182101, uintptr(unsafe.Pointer(&a))) // SECCOMP_IOCTL_NOTIF_SEND
+	}
+	for init := 0; ; {
+		if exists("release") && init > 0 {
+			_ = unix.Kill(init, unix.SIGCONT)
+			if state := testenv.Processes()[init].State; state == "" || state == "Z" {
+				init = 0
+			}
+		}
+		n, err := unix.Poll([]unix.PollFd{{Fd: 3, Events: unix.POLLIN}}, 20)
+		if err == nil && n == 0 && init == 0 && exists("done") {
 			return nil // the filter is its own too, so the listener has no end
 		}
 		if n <= 0 {
@@ -73,19 +89,15 @@ func hold() error {
 			continue // whoever asked has died
 		}
 		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", ask.pid))
-		if strings.Contains(string(status), "NSpid:\t"+fmt.Sprint(ask.pid)+"\t1\n") {
-			_ = os.WriteFile(filepath.Join(dir, "held"), nil, 0o644)
-			for !exists("release") {
-				testenv.Pause()
-			}
+		if exists("release") || !strings.Contains(string(status), "NSpid:\t"+fmt.Sprint(ask.pid)+"\t1\n") {
+			answer(ask.id)
+			continue
 		}
-		answer := struct {
-			id    uint64
-			val   int64
-			error int32
-			flags uint32
-		}{id: ask.id, flags: 1} // SECCOMP_USER_NOTIF_FLAG_CONTINUE
-		_, _, _ = unix.Syscall(unix.SYS_IOCTL, 3, 0xc0182101, uintptr(unsafe.Pointer(&answer))) // SECCOMP_IOCTL_NOTIF_SEND
+		// Unanswered it would sleep as in wait(2). Stopped it makes the call again,
+		// once it goes on.
+		init = int(ask.pid)
+		_ = unix.Kill(init, unix.SIGSTOP)
+		_ = os.WriteFile(filepath.Join(dir, "held"), nil, 0o644)
 	}
 }
 
@@ -118,7 +130,7 @@ func TestCommandWaitsForItsInit(t *testing.T) {
 				m := jailed(t, u)
 				adopt(t)
 				body := fmt.Sprintf("%s=held %s=%s exec %s /usr/bin/bwrap \"$@\"", roleEnv, heldDirEnv, m.dir, m.copyOfMyself())
-				c := m.connect(m.policy(), "--bwrap", m.fake(body))
+				c := m.connect(m.policy(), "--standby=off", "--bwrap", m.fake(body))
 				c.start(2, m.dir, "sh", "-c", "echo >started; echo ready; sleep 600")
 				testenv.NewMarker(m.dir, "held").Wait(t)
 				for range 100 { // long enough for a command that does not wait
