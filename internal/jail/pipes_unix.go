@@ -39,6 +39,7 @@ func (p *pipes) pipe(childReads bool) (child, ours *os.File, err error) {
 		child, ours = r, w
 	}
 	setBlocking(child)
+	widen(r)
 	p.child, p.ours = append(p.child, child), append(p.ours, ours)
 	return child, ours, nil
 }
@@ -47,5 +48,14 @@ func (p *pipes) pipe(childReads bool) (child, ours *os.File, err error) {
 func setBlocking(f *os.File) {
 	if c, err := f.SyscallConn(); err == nil {
 		_ = c.Control(func(fd uintptr) { _ = unix.SetNonblock(int(fd), false) })
+	}
+}
+
+// widen asks for more room in a command's pipe: each time that one is full or empty
+// costs two switches of context. A refusal (pipe(7): the user's share is used up)
+// leaves it as it was.
+func widen(f *os.File) {
+	if c, err := f.SyscallConn(); err == nil {
+		_ = c.Control(func(fd uintptr) { WidenPipe(int(fd)) })
 	}
 }

@@ -50,6 +50,8 @@ func serve(o Options, version string) error {
 	if err != nil {
 		return err
 	}
+	jail.WidenPipe(0)
+	jail.WidenPipe(1)
 	l := &loop{
 		in: protocol.NewReader(os.Stdin), out: protocol.NewWriter(os.Stdout), replies: newReplies(),
 		base: base, peer: "sandboxd/" + version, signals: signals, hangup: hangup,
