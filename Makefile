@@ -32,6 +32,9 @@ quick: ## vet and test without set-up, race detector or other platforms
 soak: ## the long versions of the supervision tests: thousands of executions and kills (an hour)
 	SANDBOXD_SOAK=1 $(GO) test -count=1 -timeout 6h -v -run 'AnyMoment|NeverBusy|Soak|ThroughCat|SlowReader|EveryExit' ./internal/e2e
 
+bench: build ## the benchmarks, as ratios, into testdata/bench/THIS-MACHINE.txt (BENCHTIME, COUNT)
+	@scripts/bench
+
 fuzz: ## every fuzz target for FUZZTIME (default 10s) each
 	@scripts/fuzz $(FUZZTIME)
 
@@ -40,5 +43,5 @@ clean: ## remove what the other targets built
 
 -include scripts/kernels.mk scripts/mutate.mk
 
-.PHONY: help run build test check quick soak fuzz clean
+.PHONY: help run build test check quick soak bench fuzz clean
 
