@@ -192,19 +192,19 @@ while not os.path.exists("stop"):
 }
 
 // Runs that begin and end at any time in one workspace share its placeholders: none is
-// refused or unguarded for another one's, and the last takes them away.
+// refused or unguarded for another one's, and they are taken away.
 func TestFenceManyRunsAtOnce(t *testing.T) {
 	eachSite(t, func(t *testing.T, s *site) {
 		env := s.gitEnv()
 		s.repository()
 		s.onHost("rm -r .git/hooks; git clone -q . in")
 		const want = "mcp no\nhook no\nmodule no\ninner no\nfile yes\n"
-		script := try + `n=$$
+		script := try + `own=f$$
 try mcp 'echo x >.mcp.json'
 try hook 'mkdir -p .git/hooks && echo x >.git/hooks/pre-commit'
 try module 'mkdir -p .git/modules/m'
 try inner 'git -C in config core.fsmonitor x'
-try file "echo x >f$n"`
+try file "echo x >$own"`
 		results := make(chan fenced)
 		const at, each = 6, 3
 		for range at {
@@ -219,8 +219,17 @@ try file "echo x >f$n"`
 				t.Errorf("exit %d: %q, %q", r.code, r.out, r.messages)
 			}
 		}
-		if got := s.onHost("ls -A; ls -A .git"); strings.Contains(got, ".mcp.json") || strings.Contains(got, "hooks") || strings.Contains(got, "modules") || strings.Contains(got, ".vscode") {
-			t.Errorf("left behind: %q", got)
+		// What one of them left because it saw a jail being built, of anybody's, a later
+		// one takes away.
+		litter := ""
+		for range 20 {
+			if litter = s.onHost("ls -Ad .mcp.json .vscode .git/hooks .git/modules 2>/dev/null || true"); litter == "" {
+				break
+			}
+			s.good(env, "true", "--preset", "fence")
+		}
+		if litter != "" {
+			t.Errorf("left behind: %q", litter)
 		}
 	})
 }
