@@ -1,0 +1,115 @@
+"""Holds sandboxd_client against the golden fixtures and a real helper.
+
+usage: check.py fixtures DIR | check.py helper SANDBOXD WORKSPACE
+"""
+import json
+import os
+import struct
+import sys
+import threading
+
+import msgpack
+from sandboxd_client import CODES, FRAME, KINDS, ChannelError, Helper, Refused, canonical, decode, encode
+
+
+def raw(case, folder):
+    if "file" in case:
+        with open(os.path.join(folder, case["file"]), "rb") as f:
+            return f.read()
+    return b"".join(bytes.fromhex(p["hex"]) * int(p["times"]) for p in case["parts"])
+
+
+def value(v, like):
+    """A value of the manifest with the types of what was decoded, or of the key's rule."""
+    if isinstance(like, dict):
+        return {k: value(x, like[k]) for k, x in v.items()}
+    if isinstance(like, bytes):
+        return bytes.fromhex(v["hex"]) * int(v["times"]) if isinstance(v, dict) else bytes.fromhex(v)
+    if isinstance(like, list):
+        return [value(x, y) for x, y in zip(v, like, strict=True)]
+    return int(v) if type(like) is int else v
+
+
+def frame(b):
+    length = struct.unpack(">I", b[:4])[0] if len(b) >= 4 else -1
+    if length > FRAME or length != len(b) - 4:
+        raise ChannelError("cannot decode a frame: its length is wrong")
+    return decode(b[4:])
+
+
+def fixtures(folder):
+    with open(os.path.join(folder, "manifest.json"), encoding="utf-8") as f:
+        cases = json.load(f)["cases"]
+    done = {"decoded": 0, "encoded": 0, "rejected": 0}
+    for c in cases:
+        b, about = raw(c, folder), c["name"]
+        if c["what"] != "frame":  # a broker sends policies and reads none
+            if "error" not in c and c["canonical"]:
+                like = msgpack.unpackb(b)
+                assert msgpack.packb(canonical(value(c["value"], like))) == b, about
+                done["encoded"] += 1
+        elif "error" not in c:
+            ident, kind, body = frame(b)
+            assert (str(ident), kind) == (c["id"], c["kind"]), about
+            want = dict(c["value"])
+            for k in ("policy", "limits"):  # the manifest has their bytes
+                if k in want:
+                    assert msgpack.packb(canonical(body[k])).hex() == want.pop(k), about
+            assert value(want, {k: body[k] for k in want}) == {k: body[k] for k in want}, about
+            assert len(c["value"]) == len(body), about
+            done["decoded"] += 1
+            if c["canonical"]:
+                assert encode(ident, kind, body) == b, about
+                done["encoded"] += 1
+        elif c["error"]["code"] != "bad_policy":  # what is inside a policy is the helper's to judge
+            try:
+                frame(b)
+            except ChannelError:
+                done["rejected"] += 1
+            else:
+                raise AssertionError(f"{about} was accepted")
+    print(json.dumps(done))
+
+
+def helper(path, workspace):
+    policy = {
+        "v": 2, "writable_roots": [workspace], "readable_roots": [], "protected": [workspace + "/secret"],
+        "mounts": [], "network": {"mode": "off"}, "env_allow": ["PATH", "GREETING"], "scratch": "tmpfs",
+        "limits": dict.fromkeys(("cpu_s", "wall_s", "mem_bytes", "pids", "fsize_bytes", "output_bytes"), 0),
+    }
+    h = Helper(path, policy, "--require-enforced")
+    assert "bwrap" in h.features, h.features
+
+    def sh(script, **more):
+        return h.exec(["sh", "-c", script], workspace, **more)
+
+    r = sh('echo "$GREETING$OTHER"; echo err >&2; exit 3', env={"GREETING": "größe", "OTHER": "no"})
+    assert (r["code"], r["stdout"], r["stderr"]) == (3, "größe\n".encode(), b"err\n"), r
+    assert not r["degraded"] and any(e.startswith("mounts:") for e in r["enforcement"]), r
+    big = os.urandom(5 << 20)
+    assert sh("cat", stdin=big)["stdout"] == big
+    assert sh("echo in > made; cat secret", stdin=b"")["code"] != 0
+    assert sh("echo out > /etc/made 2>/dev/null || echo refused")["stdout"] == b"refused\n"
+    r = sh("head -c 1000 /dev/zero", limits={**policy["limits"], "output_bytes": 10})
+    assert (len(r["stdout"]), r["stdout_truncated"]) == (10, True), r
+    seen = []
+    sh("echo a; echo b", on_output=lambda stream, data: seen.append(data))
+    assert b"".join(seen) == b"a\nb\n", seen
+    for argv, code in ((["mke"], "spawn_failed"), (["true"], "refused")):
+        bad = {**policy, "writable_roots": [workspace + "/none"]}
+        try:
+            h.exec(argv, workspace, **({"policy": bad} if code == "refused" else {}))
+            raise AssertionError(f"{argv} ran")
+        except Refused as e:
+            assert e.args[0] == code and code in CODES, e
+    ready = threading.Event()
+    threading.Thread(target=lambda: (ready.wait(), h.cancel())).start()
+    r = sh("echo ready; exec sleep 600", on_output=lambda stream, data: ready.set())
+    assert r["cancelled"] and r["code"] == 143, r
+    assert sh("echo still here")["stdout"] == b"still here\n"
+    assert h.close() == 0
+    assert KINDS.keys() >= {"hello", "exec_exit"}
+    print("ok")
+
+
+{"fixtures": fixtures, "helper": helper}[sys.argv[1]](*sys.argv[2:])
