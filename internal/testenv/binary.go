@@ -19,11 +19,20 @@ const BinaryEnv = "SANDBOXD_TEST_BINARY"
 // calls Binary has a TestMain that calls RunMain.
 func Binary(tb testing.TB) string {
 	tb.Helper()
-	path, err := binary()
+	path, err := BinaryPath()
 	if err != nil {
-		tb.Fatalf("cannot build sandboxd for the tests: %v", err)
+		tb.Fatal(err)
 	}
 	return path
+}
+
+// BinaryPath is Binary for an Example, which has no testing.TB.
+func BinaryPath() (string, error) {
+	path, err := binary()
+	if err != nil {
+		return "", fmt.Errorf("cannot build sandboxd for the tests: %w", err)
+	}
+	return path, nil
 }
 
 var binary = sync.OnceValues(func() (string, error) {

@@ -39,6 +39,15 @@ func real(t *testing.T, change func(*broker.Options, string)) (*broker.Helper, s
 	return h, dir
 }
 
+// sandboxd is the path of the binary, for the examples.
+func sandboxd() string {
+	path, err := testenv.BinaryPath()
+	if err != nil {
+		panic(err)
+	}
+	return path
+}
+
 func sh(dir, script string) broker.Command {
 	return broker.Command{Argv: []string{"sh", "-c", script}, Env: map[string]string{"PATH": "/usr/bin:/bin"}, Cwd: dir}
 }
