@@ -55,7 +55,7 @@ func Build(p protocol.Policy, f host.Facts) (Plan, error) {
 		b.checkOverlaps, b.checkCovered,
 		b.grantRoots, b.grantScratch, b.grantBase, b.merge, b.addMounts,
 		b.addLinks, b.index,
-		b.maskProtected, b.maskPlaces, b.dropNested, b.addPins, b.sayNarrow, b.sayBaseLinks, b.sayDoubts,
+		b.maskProtected, b.maskPlaces, b.dropNested, b.addPins, b.sayNarrow, b.sayDoubts,
 	}
 	for _, step := range steps {
 		if r := step(); r != nil {

@@ -2,8 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"sandboxd/internal/host"
 )
@@ -114,24 +112,6 @@ func (b *builder) checkCovered() *Refusal {
 		if ok && e.class == Readable && m.class == MountRW {
 			return refuse(m.origin, "as %s it makes %s %q writable, which is to be readable only; take one of the two out, or name something narrower", both(m.origin.Path, m.res.Path), e.origin.name(), e.origin.Path)
 		}
-	}
-	return nil
-}
-
-// sayBaseLinks reports the links through which programs find the system directories,
-// where the command can make others: nothing can be mounted on a link.
-func (b *builder) sayBaseLinks() *Refusal {
-	var links []string
-	for _, d := range autoDirs(b.f, b.hostView) {
-		for _, hop := range b.f.Layout.Resolve(d.Path).Links {
-			if b.region(hop.Path).Class.access() == accessWrite && !slices.Contains(links, hop.Path) {
-				links = append(links, hop.Path)
-			}
-		}
-	}
-	if len(links) > 0 {
-		slices.Sort(links)
-		b.skip(listMounts, fmt.Sprintf("the links %s lie in a writable place: the command can make them lead to other programs, for the host as well", strings.Join(links, ", ")))
 	}
 	return nil
 }
