@@ -12,6 +12,6 @@ func selfTest(args []string, s System) int {
 	stdout, file := s.Stdout.(*os.File)
 	return selftest.Main(args, selftest.System{
 		Stdout: s.Stdout, Stderr: s.Stderr, Executable: s.Executable,
-		Terminal: ok && selftest.IsTerminal(stderr), Closed: file && selftest.Closed(stdout),
+		Terminal: ok && selftest.IsTerminal(stderr), Closed: file && ok && selftest.Closed(stdout, stderr),
 	})
 }

@@ -160,7 +160,7 @@ func TestSelfTestUnwritable(t *testing.T) {
 		{">&-", "cannot write the result: standard output is closed", 3},
 		{"--json >&-", "cannot write the result: standard output is closed", 3},
 		{"| head -1 >/dev/null; exit ${PIPESTATUS[0]}", "cannot write the result: write /dev/stdout: broken pipe", 3},
-		{">&- 2>&-", "", 3},
+		{">&- 2>&-", "", 0}, // who discards both wants the exit code
 	} {
 		cmd := exec.Command(testenv.Tool(t, "bash"), "-c", `"$0" self-test --dir "$1" --only environment,term-ignored `+c.redirect, testenv.Binary(t), dir)
 		testenv.As(t, cmd, u)

@@ -103,27 +103,29 @@ func TestSweepMeetsClaim(t *testing.T) {
 	<-swept
 }
 
-// Who opens /dev/null as nothing else than an output has not lost it.
+// A closed standard output is told from one that is discarded on purpose.
 func TestClosed(t *testing.T) {
-	for name, flags := range map[string]int{"for writing": os.O_WRONLY, "for both": os.O_RDWR} {
-		f, err := os.OpenFile(os.DevNull, flags, 0)
+	open := func(path string, flags int) *os.File {
+		f, err := os.OpenFile(path, flags, 0o600)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := Closed(f); got != (flags == os.O_RDWR) {
-			t.Errorf("%s: %t", name, got)
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	file := open(filepath.Join(t.TempDir(), "f"), os.O_CREATE|os.O_RDWR)
+	replaced, discarded := open(os.DevNull, os.O_RDWR), open(os.DevNull, os.O_WRONLY)
+	for _, c := range []struct {
+		name           string
+		stdout, stderr *os.File
+		want           bool
+	}{
+		{"files", file, file, false}, {"discarded", discarded, file, false}, {"both discarded", discarded, discarded, false},
+		{"closed", replaced, file, true}, {"closed, and errors discarded", replaced, discarded, true},
+		{"both closed, or discarded as some languages do", replaced, replaced, false}, {"only errors", file, replaced, false},
+	} {
+		if got := Closed(c.stdout, c.stderr); got != c.want {
+			t.Errorf("%s: %t", c.name, got)
 		}
-		f.Close()
-	}
-	f, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if Closed(f) {
-		t.Error("an ordinary file is one that was closed")
-	}
-	f.Close()
-	if !Closed(f) {
-		t.Error("a closed descriptor is not")
 	}
 }

@@ -30,5 +30,5 @@ func setuidProgram(*site) []string { return []string{"none-on-this-host"} }
 // IsTerminal says whether f is a terminal.
 func IsTerminal(*os.File) bool { return false }
 
-// Closed says whether f was closed when this process started.
-func Closed(*os.File) bool { return false }
+// Closed says whether standard output was closed when this process started.
+func Closed(_, _ *os.File) bool { return false }

@@ -51,16 +51,19 @@ func IsTerminal(f *os.File) bool {
 	return err == nil
 }
 
-// Closed says whether f was closed when this process started. Go's runtime has put
-// /dev/null, open for both, in its place, and would take the result without an error.
-// Who discards the output on purpose opens it for writing, or uses it for another
-// stream as well.
-func Closed(f *os.File) bool {
-	fd := int(f.Fd())
-	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
-	var st, null unix.Stat_t
-	if err != nil || flags&unix.O_ACCMODE != unix.O_RDWR || unix.Fstat(fd, &st) != nil || unix.Stat(os.DevNull, &null) != nil {
-		return err != nil
+// Closed says whether standard output was closed when this process started, and
+// somebody could still read that on standard error. Go's runtime has put /dev/null, open
+// for both, in its place, and would take the result without an error. Who discards both
+// streams wants the exit code alone; who discards one opens /dev/null for writing.
+func Closed(stdout, stderr *os.File) bool { return replaced(stdout) && !replaced(stderr) }
+
+// replaced says whether f is /dev/null as the runtime opens it.
+func replaced(f *os.File) bool {
+	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
+	if err != nil || flags&unix.O_ACCMODE != unix.O_RDWR {
+		return false
 	}
-	return st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == null.Rdev && !shares(fd)
+	var st, null unix.Stat_t
+	return unix.Fstat(int(f.Fd()), &st) == nil && unix.Stat(os.DevNull, &null) == nil &&
+		st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == null.Rdev
 }
