@@ -37,6 +37,10 @@ type Node struct {
 	// Placeholder says that it is empty and marked as the stand-in for a missing path.
 	// A command can set that mark too, so it counts only where one is called for.
 	Placeholder bool
+	// Respelled, of a Link: there is none. The kernel itself calls the object here by
+	// Target, whatever leads to it: another letter case or Unicode form on a volume that
+	// takes them for one, or a firmlink of macOS. No command can have planted that.
+	Respelled bool
 }
 
 // Layout maps physical paths to nodes: every component that a walk of the

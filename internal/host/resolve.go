@@ -101,9 +101,12 @@ func (w *walk) up() {
 	w.res.Node = w.layout[w.at]
 }
 
-// follow replaces a link by its text.
+// follow replaces a link by its text. Another spelling of a name is no hop: nothing is
+// there that could be re-pointed or reproduced.
 func (w *walk) follow(at string, node Node) {
-	w.res.Links = append(w.res.Links, LinkHop{Path: at, Target: node.Target})
+	if !node.Respelled {
+		w.res.Links = append(w.res.Links, LinkHop{Path: at, Target: node.Target})
+	}
 	w.hops++
 	if w.hops > MaxHops {
 		w.res.Err = fmt.Errorf("%q: %w (more than %d)", at, ErrLoop, MaxHops)

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -42,6 +42,12 @@ func NewHost(ctx context.Context, c Config) (*Host, error) {
 	facts, err := probe.Facts(ctx, probe.Options{Bwrap: c.Bwrap})
 	if err != nil {
 		return nil, err
+	}
+	if facts.HelperPath != "" {
+		// In another letter case it would seem to lie outside of a writable root.
+		if facts.HelperPath, err = roots.KernelPath(facts.HelperPath); err != nil {
+			return nil, fmt.Errorf("cannot tell where the helper's own program is: %w", err)
+		}
 	}
 	h := &Host{Config: c, Facts: facts, path: os.Getenv("PATH")}
 	h.profiles, h.noJail = seatbelt.Classify(trial(ctx))
@@ -86,8 +92,8 @@ func userDir(ctx context.Context, name string) string {
 	if err != nil {
 		return ""
 	}
-	dir, err := filepath.EvalSymlinks(strings.TrimSpace(string(out)))
-	if err != nil || !filepath.IsAbs(dir) || dir == "/" {
+	dir, err := roots.KernelPath(strings.TrimSpace(string(out)))
+	if err != nil || dir == "/" {
 		return ""
 	}
 	var st unix.Stat_t

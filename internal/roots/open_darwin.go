@@ -39,16 +39,23 @@ func open(parent int, name string) (object, error) {
 		return object{fd: noFD}, err
 	}
 	o := object{fd: noFD, node: nodeOf(&st)}
-	switch o.node.Kind {
-	case host.Link:
+	if o.node.Kind == host.Dir {
+		return openDir(parent, name, o)
+	}
+	disk, err := nameOnDisk(parent, name)
+	if err != nil {
+		return o, err
+	}
+	if node, ok := respelledName(name, disk, o.node); ok {
+		return object{fd: noFD, node: node}, nil
+	}
+	if o.node.Kind == host.Link {
 		buf := make([]byte, 4096)
 		n, err := unix.Readlinkat(parent, name, buf)
 		if err != nil {
 			return o, err
 		}
 		o.node.Target = string(buf[:n])
-	case host.Dir:
-		return openDir(parent, name, o)
 	}
 	return o, nil
 }
@@ -70,6 +77,20 @@ func openDir(parent int, name string, o object) (object, error) {
 	if node := nodeOf(&st); node.ID != o.node.ID {
 		closeFD(fd)
 		return o, errMoved
+	}
+	above, err := pathOfFD(parent)
+	if err == nil {
+		var here string
+		if here, err = pathOfFD(fd); err == nil {
+			if node, ok := respelledDir(above, name, here); ok {
+				closeFD(fd)
+				return object{fd: noFD, node: node}, nil
+			}
+		}
+	}
+	if err != nil {
+		closeFD(fd)
+		return o, err
 	}
 	o.fd = fd
 	return o, nil

@@ -158,8 +158,10 @@ func (s *survey) walk(path string) (string, error) {
 			if hops++; hops > host.MaxHops || node.Target == "" {
 				return "", nil // the layout's own resolution calls it a loop
 			}
-			if err := s.judge(path, at, next, node); err != nil {
-				return "", err
+			if !node.Respelled { // else it is the same directory entry
+				if err := s.judge(path, at, next, node); err != nil {
+					return "", err
+				}
 			}
 			if strings.HasPrefix(node.Target, "/") {
 				at = "/"

@@ -1,8 +1,6 @@
 package seatbelt
 
 import (
-	"strings"
-
 	"sandboxd/internal/host"
 	"sandboxd/internal/plan"
 )
@@ -98,21 +96,4 @@ func (b *builder) protect(p plan.Plan, masks []plan.Op) {
 	if b.o.Witness != "" {
 		hide(b.o.Witness)
 	}
-}
-
-// folded is a regular expression for path in any letter case. Only ASCII letters:
-// what the file system does with others is its own table.
-func folded(path string) string {
-	var s strings.Builder
-	for _, c := range []byte(path) {
-		switch lower := c | 0x20; {
-		case lower >= 'a' && lower <= 'z':
-			s.WriteString("[" + string(lower) + string(lower-0x20) + "]")
-		case c >= '0' && c <= '9' || c == '/' || c == '_' || c == '-' || c == ' ' || c >= 0x80:
-			s.WriteByte(c)
-		default:
-			s.WriteString(`\` + string(c))
-		}
-	}
-	return s.String()
 }
