@@ -130,13 +130,17 @@ func guardTable() string {
 
 func probeTable() string {
 	var b strings.Builder
-	b.WriteString("| probe | tries | enforced by any of |\n|---|---|---|\n")
+	b.WriteString("| probe | what is tried | denied by any of |\n|---|---|---|\n")
 	for _, p := range selftest.Probes("linux") {
 		by := ticked(p.Layers)
 		if by == "" {
 			by = "the helper itself"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", p.Name, p.Means, by)
+		name := ticked([]string{p.Name})
+		if p.Linux {
+			name += " (Linux)"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", name, p.Means, by)
 	}
 	return b.String()
 }
