@@ -38,8 +38,11 @@ bench: build ## the benchmarks, as ratios, into testdata/bench/THIS-MACHINE.txt 
 fuzz: ## every fuzz target for FUZZTIME (default 10s) each
 	@scripts/fuzz $(FUZZTIME)
 
+dist: ## build releases into dist/: static binaries, Debian packages, checksums
+	@scripts/dist
+
 clean: ## remove what the other targets built
-	rm -rf sandboxd bin .cache
+	rm -rf sandboxd bin dist .cache
 
 -include scripts/kernels.mk scripts/mutate.mk
 

@@ -73,8 +73,14 @@ func noSuchCommand(name string) error {
 	return fmt.Errorf("there is no command %q; `sandboxd --help` lists them, and `sandboxd run -- %s` runs a program", name, name)
 }
 
+// release is the version that scripts/dist links in.
+var release string
+
 // Version is the version of this build, "(devel)" where it was not stamped.
 func Version() string {
+	if release != "" {
+		return release
+	}
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
 	}
