@@ -75,6 +75,9 @@ func guarded(m mac) []string {
 	return out
 }
 
+// ligatures spells a name as APFS takes it for the same.
+var ligatures = strings.NewReplacer("ss", "\u00df", "fi", "\ufb01", "s", "\u017f", "k", "\u212a")
+
 // outOfReach asks every operation on what is protected, at it and below.
 func outOfReach(m mac, s subject) error {
 	e := s.e
@@ -86,7 +89,10 @@ func outOfReach(m mac, s subject) error {
 				there = host.Parent(there)
 			}
 			loud := there + strings.ToUpper(strings.TrimPrefix(path, there))
-			spellings = append(spellings, loud, loud+"/x")
+			spellings = append(spellings, loud, loud+"/x", there+ligatures.Replace(strings.TrimPrefix(path, there)))
+		}
+		if !strings.HasPrefix(path, dataVolume) {
+			spellings = append(spellings, dataVolume+path, dataVolume+path+"/below/it")
 		}
 		for _, p := range spellings {
 			for _, op := range []string{"file-read-data", "file-read-metadata", "file-write-data", "file-write-create", "file-write-unlink", "file-link", "process-exec", "file-map-executable"} {

@@ -67,7 +67,23 @@ func genLayout(t *rapid.T) host.Layout {
 			put(l, path, host.Node{Kind: host.Dir})
 		}
 	}
+	respellings(t, l)
 	return l
+}
+
+// respellings gives some names of a host another spelling, as a survey of a Mac finds
+// them: in another letter case, and by the data volume.
+func respellings(t *rapid.T, l host.Layout) {
+	for range rapid.IntRange(0, 3).Draw(t, "spellings") {
+		path := rapid.SampledFrom(places(l)).Draw(t, "spelled")
+		loud := host.Join(host.Parent(path), strings.ToUpper(path[strings.LastIndexByte(path, '/')+1:]))
+		if _, ok := l[loud]; !ok && path != "/" {
+			put(l, loud, host.Node{Kind: host.Link, Target: path, Respelled: true})
+		}
+	}
+	for _, top := range []string{"/Users", "/private"} {
+		put(l, dataVolume+top, host.Node{Kind: host.Link, Target: top, Respelled: true})
+	}
 }
 
 func fits(l host.Layout, path string) bool {
@@ -87,7 +103,7 @@ func fits(l host.Layout, path string) bool {
 func places(l host.Layout) []string {
 	var out []string
 	for path := range l {
-		if path != "/proc" && path != "/dev" && !host.Beneath(path, scratch) && path != baseHelper {
+		if path != "/proc" && path != "/dev" && !host.Beneath(dataVolume, path) && !host.Beneath(path, scratch) && path != baseHelper {
 			out = append(out, path)
 		}
 	}
@@ -186,7 +202,8 @@ func elsewhere(path string, v plan.View, linux plan.Plan) bool {
 	if v.Effect == plan.Masked {
 		v = plan.Plan{Ops: linux.Ops[:v.Index]}.At(path)
 	}
-	return v.Op.Class == plan.ScratchTmpfs || path == "/" || host.Beneath(path, "/proc") || host.Beneath(path, "/dev") ||
+	return v.Op.Class == plan.ScratchTmpfs || host.Beneath(dataVolume, path) || // "/" and the base view of one of the two
+		host.Beneath(path, "/proc") || host.Beneath(path, "/dev") ||
 		host.Beneath(path, scratch) || path == baseHelper
 }
 

@@ -76,13 +76,15 @@ func (b *builder) grant(op plan.Op) {
 	}
 	b.add(allow(readOps, f))
 	if b.inWritable(op.Path) || op.Class == plan.MountRO { // a mount covers what is writable below it, too
-		b.add(deny(writeOps, f), deny(listenOps, local(f)), deny(connectOps, remote(f)))
+		// Below a file are its other forks ("/..namedfork/rsrc").
+		all := filter{kind: "subpath", value: op.Path}
+		b.add(deny(writeOps, all), deny(listenOps, local(f)), deny(connectOps, remote(f)))
 	}
 	if op.Class == plan.MountRO {
 		b.add(allow(connectOps, remote(f))) // a socket that the policy names
 	}
 	if op.Path == "/System" || op.Path == "/" {
-		b.add(rule{ops: allOps, note: "the data volume under its second name", filters: []filter{{raw: `(subpath "/System/Volumes/Data")`}}})
+		b.add(rule{ops: allOps, note: "the data volume under its second name", filters: []filter{{raw: `(subpath "` + dataVolume + `")`}}})
 	}
 }
 

@@ -2,6 +2,7 @@ package seatbelt
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"sandboxd/internal/host"
@@ -52,6 +53,16 @@ func TestMutations(t *testing.T) {
 		{"an unresolved spelling", "no unresolved path is granted", func(rules []rule) []rule {
 			i := guards(rules)
 			return slices.Insert(rules, i, allow(readOps, region("/tmp/mine", host.Dir)))
+		}},
+		{"the spelling of a policy, not of the kernel", "no unresolved path is granted", func(rules []rule) []rule {
+			return slices.Insert(rules, guards(rules), allow(readOps, region("/Users/u/WS", host.Dir)))
+		}},
+		{"the name of the data volume", "no unresolved path is granted", func(rules []rule) []rule {
+			return slices.Insert(rules, guards(rules), allow(readOps, region(dataVolume+"/Users/u", host.Dir)))
+		}},
+		{"the data volume's names are not denied", "protected paths are out of reach", func(rules []rule) []rule {
+			rules = slices.Insert(rules, guards(rules), allow(allOps, region(dataVolume, host.Dir)))
+			return slices.DeleteFunc(rules, func(r rule) bool { return r.guard && strings.HasPrefix(r.filters[0].value, dataVolume) })
 		}},
 		{"a path spliced into the text", "paths are parameters", func(rules []rule) []rule {
 			return slices.Insert(rules, guards(rules), rule{allow: true, ops: readOps, filters: []filter{{raw: `(subpath "` + ws + `")`}}})

@@ -37,6 +37,9 @@ func usable(path string, layout host.Layout) string {
 	case strings.IndexByte(path, 0) >= 0:
 		return "it holds a NUL byte"
 	}
+	if host.Beneath(path, dataVolume) {
+		return fmt.Sprintf("what lies there has usual names, without %q, and Seatbelt compares those", dataVolume)
+	}
 	for dir := path; dir != "/"; dir = host.Parent(dir) {
 		if n, ok := layout[dir]; ok && n.Kind == host.Link {
 			return fmt.Sprintf("%q is a symbolic link, and Seatbelt compares resolved paths", dir)
@@ -60,7 +63,7 @@ func check(p plan.Plan, o Options) error {
 			continue
 		}
 		if why := usable(op.Path, o.Layout); why != "" {
-			return fmt.Errorf("cannot grant %q: %s; this is a defect of the plan", op.Path, why)
+			return fmt.Errorf("cannot grant %q of %s: %s; name it by the path that it resolves to", op.Path, op.Origin.List, why)
 		}
 		if op.Path == "/dev" && writes(op.Class) {
 			return fmt.Errorf("cannot grant writing to all of %q: the host's disks are there; name each device under mounts", op.Path)

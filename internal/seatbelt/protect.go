@@ -1,6 +1,8 @@
 package seatbelt
 
 import (
+	"strings"
+
 	"sandboxd/internal/host"
 	"sandboxd/internal/plan"
 )
@@ -65,15 +67,33 @@ func (b *builder) parents(path string, add func(filter)) {
 	}
 }
 
+// dataVolume is where macOS mounts the volume that "/Users", "/private" and others are
+// firmlinks into. The kernel calls what is there by its usual name.
+const dataVolume = "/System/Volumes/Data"
+
+// bothNames are a path with and without the data volume's prefix. The kernel uses one
+// of them; denying the other costs nothing and holds should it ever use that.
+func bothNames(path string) []string {
+	if usual, below := strings.CutPrefix(path, dataVolume+"/"); below {
+		return []string{"/" + usual, path}
+	}
+	if host.Beneath(dataVolume, path) {
+		return []string{path} // covers it already, or is "/"
+	}
+	return []string{path, dataVolume + path}
+}
+
 // protect is the end of the profile: what must be neither read nor written, under
 // its resolved name, under the name that the policy has for it, and, where it does
 // not exist yet, under any letter case.
 func (b *builder) protect(p plan.Plan, masks []plan.Op) {
 	seen := map[string]bool{}
 	hide := func(path string) {
-		if !seen[path] && path != "/" {
-			seen[path] = true
-			b.hide(path, true)
+		for _, name := range bothNames(path) {
+			if !seen[name] && name != "/" {
+				seen[name] = true
+				b.hide(name, true)
+			}
 		}
 	}
 	for _, op := range masks {
@@ -87,7 +107,7 @@ func (b *builder) protect(p plan.Plan, masks []plan.Op) {
 			hide(q.Path)
 		}
 		hide(host.Clean("/", q.Origin.Path))
-		if q.Node.Kind == host.Missing {
+		if q.Node.Kind <= host.Denied { // what exists and was seen has the disk's spelling
 			r := deny(allOps, filter{kind: "regex", value: "^" + folded(q.Path) + "(/|$)"})
 			r.note, r.guard = "the same name on a case-insensitive volume", true
 			b.add(r)

@@ -21,6 +21,8 @@ func TestRefusals(t *testing.T) {
 		{"user directory by its unresolved name", `"/private/var"`, roots(ws), func(o *Options) { o.Layout = nil; o.UserDirs = []string{"/var/folders/ab"} }},
 		{"user directory that is not clean", "not absolute and clean", roots(ws), func(o *Options) { o.UserDirs = []string{"/private//var"} }},
 		{"the layout has a link in a granted path", "symbolic link", roots(ws), func(o *Options) { o.Layout["/Users"] = o.Layout["/tmp"] }},
+		{"the layout has another spelling in a granted path", "symbolic link", roots(ws), func(o *Options) { o.Layout["/Users"] = o.Layout["/users"] }},
+		{"a grant by the data volume's name", "usual names", roots(ws), func(o *Options) { o.UserDirs = []string{dataVolume + "/private/var/folders/ab"} }},
 		{"all devices for writing", "disks", roots("/dev"), func(*Options) {}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

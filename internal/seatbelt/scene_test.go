@@ -18,10 +18,13 @@ const (
 	witness = "/private/tmp/sandboxd-1.witness"
 )
 
-// scene describes a small Mac, one "kind path [target]" a line.
+// scene describes a small Mac, one "kind path [target]" a line; "same" is another
+// spelling of a name, as a survey there finds it.
 const scene = `
 dir /System/Library
-dir /System/Volumes/Data/Users
+dir /System/Volumes/Data
+same /System/Volumes/Data/Users /Users
+same /users /Users
 dir /usr/bin
 dir /usr/lib
 dir /bin
@@ -62,10 +65,13 @@ socket /Users/u/agent/sock
 link /Users/u/alias ws
 link /data /Users/u
 link /Users/u/ws/secrets /Users/u/ws/vendor
+same /Users/u/WS /Users/u/ws
+same /Users/u/ws/VENDOR /Users/u/ws/vendor
+same /Users/u/ws/.ENV .env
 dir /Applications/Xcode.app/Contents/Developer
 `
 
-var kinds = map[string]host.Kind{"dir": host.Dir, "file": host.File, "link": host.Link, "socket": host.Socket,
+var kinds = map[string]host.Kind{"dir": host.Dir, "file": host.File, "link": host.Link, "same": host.Link, "socket": host.Socket,
 	"char": host.CharDevice, "block": host.BlockDevice}
 
 // layoutOf turns a scene into a layout.
@@ -75,7 +81,7 @@ func layoutOf(text string) host.Layout {
 		f := strings.Fields(line)
 		n := host.Node{Kind: kinds[f[0]]}
 		if n.Kind == host.Link {
-			n.Target = f[2]
+			n.Target, n.Respelled = f[2], f[0] == "same"
 		}
 		put(l, f[1], n)
 	}
