@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"sandboxd/internal/fence/repos"
 	"sandboxd/internal/roots"
@@ -93,13 +94,9 @@ func (b *builder) add(path, why string) error {
 		rest := strings.TrimPrefix(strings.TrimPrefix(path, at), "/")
 		name, _, _ := strings.Cut(rest, "/")
 		at = filepath.Join(at, name)
-		info, err := os.Lstat(at)
+		info, err := stands(at)
 		switch {
 		case os.IsNotExist(err):
-			missing = true
-		case err == nil && roots.IsPlaceholder(at):
-			// Of another run in this workspace, or of one that was killed: as a mount it
-			// would be gone by the time it is bound.
 			missing = true
 		case err != nil:
 			return fmt.Errorf("cannot guard %q: %w; give --no-guard if it need not be", path, err)
@@ -121,6 +118,45 @@ func (b *builder) add(path, why string) error {
 		p.Mounts = append(p.Mounts, protocol.Mount{Path: path, Access: protocol.ReadOnly, Required: true})
 	}
 	return nil
+}
+
+// How long a placeholder is without its mark after it was made, at most.
+const (
+	unmarked = 50 * time.Millisecond
+	look     = 5 * time.Millisecond
+)
+
+// stands says what is at a path. A placeholder of another run in this workspace, or of
+// one that was killed, is nothing: as a mount it would be gone by the time it is
+// bound, or would be taken away under the command. One that is being made just now
+// has no mark yet, one that is being removed no longer.
+func stands(at string) (os.FileInfo, error) {
+	for end := time.Now().Add(unmarked); ; time.Sleep(look) {
+		info, err := os.Lstat(at)
+		if err != nil {
+			return nil, err
+		}
+		if roots.IsPlaceholder(at) {
+			return nil, os.ErrNotExist
+		}
+		again, err := os.Lstat(at)
+		steady := err == nil && os.SameFile(info, again) && !likePlaceholder(at, again)
+		if steady || time.Now().After(end) {
+			return again, err
+		}
+	}
+}
+
+// likePlaceholder says whether something could be one that was made just now.
+func likePlaceholder(at string, info os.FileInfo) bool {
+	if age := time.Since(info.ModTime()); age > time.Minute || age < -time.Minute {
+		return false
+	}
+	if !info.IsDir() {
+		return info.Size() <= 2
+	}
+	entries, err := os.ReadDir(at)
+	return err != nil || len(entries) == 0
 }
 
 // mounted says whether a path lies in an explicit mount, which comes after all that a

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"sandboxd/internal/fence/repos"
-	"sandboxd/internal/roots"
 )
 
 // target is one git directory to guard.
@@ -154,7 +153,7 @@ func (b *builder) guardTarget(t target, add adder) {
 // protected in it.
 func (b *builder) guardModules(dir string, add adder) {
 	at := filepath.Join(dir, Modules.Name)
-	if !isDir(at) || roots.IsPlaceholder(at) { // the latter of another run
+	if info, err := stands(at); err != nil || !info.IsDir() {
 		add(at, Modules.Why)
 		return
 	}
