@@ -50,6 +50,10 @@ var SecretPlaces = []Place{
 	{"/etc/krb5.keytab", "the host's Kerberos keys"},
 	{"/etc/security/opasswd", "old password hashes"},
 	{"/etc/master.passwd", "password hashes (macOS)"},
+	{"/private/var/db/dslocal", "password hashes of the local accounts (macOS)"},
+	{"/private/var/db/SystemKey", "the key of the system's keychain (macOS)"},
+	{"/private/var/db/krb5kdc", "Kerberos keys (macOS)"},
+	{"/private/var/db/sudo", "who has just become root (macOS)"},
 }
 
 // expand puts the caller's uid into a place.

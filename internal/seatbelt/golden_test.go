@@ -57,7 +57,8 @@ var goldens = []golden{
 	{name: "root-caller", p: roots(ws), edit: func(f *host.Facts, _ *Options) {
 		f.UID, f.GID = 0, 0
 		put(f.Layout, "/private/etc/master.passwd", host.Node{Kind: host.File})
-	}, says: "-- /private/etc/master.passwd; ro /private/etc/passwd"},
+		put(f.Layout, "/private/var/db/dslocal", host.Node{Kind: host.Dir})
+	}, says: "-- /private/etc/master.passwd; ro /private/etc/passwd; -- /private/var/db/dslocal/nodes/Default/users/u.plist; ro /private/var/db/timezone"},
 }
 
 func (g golden) text(m mac, p Profile) string {
