@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"sandboxd/internal/jail"
@@ -42,6 +43,9 @@ func Main(args []string, version string) int {
 }
 
 func serve(o Options, version string) error {
+	if err := supported(runtime.GOOS, o.AllowUnenforced); err != nil {
+		return err
+	}
 	signals := stopSignals()
 	base, err := basePolicy(signals)
 	if errors.Is(err, errStopped) {

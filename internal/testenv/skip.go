@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -17,13 +18,22 @@ const (
 	// SkipLogEnv names the file to which every skip is appended, for the comparison
 	// of a run's skips with testdata/skips.txt.
 	SkipLogEnv = "SANDBOXD_TEST_SKIPLOG"
+	// FenceEnv set to "1" says that a pass without this system's jail proves nothing.
+	FenceEnv = "SANDBOXD_FENCE_REQUIRED"
 )
+
+// jails are the features without which there is no jail, by GOOS.
+var jails = map[string][]string{"linux": {"bwrap", "bubblewrap"}, "darwin": {"seatbelt"}}
 
 // Skip skips a test for the lack of a feature of the host ("landlock", "cgroup-v2",
 // "root", "user", "tool:node"). It is fatal where testdata/skips.txt does not list
-// the feature for this kind of host: what a host promises must not be skipped.
+// the feature for this kind of host: what a host promises must not be skipped. The jail
+// itself is promised by FenceEnv.
 func Skip(tb testing.TB, feature, reason string) {
 	tb.Helper()
+	if os.Getenv(FenceEnv) == "1" && slices.Contains(jails[runtime.GOOS], feature) {
+		tb.Fatalf("%s is missing (%s), and %s=1 demands the jail", feature, reason, FenceEnv)
+	}
 	if host := os.Getenv(HostEnv); host != "" {
 		allowed, err := AllowedSkips(filepath.Join(Root(tb), "testdata", "skips.txt"), host)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -59,6 +60,19 @@ func TestSkipIsFatalWhereTheFeatureIsPromised(t *testing.T) {
 	Skip(free, "no-such-feature", "for the test")
 	if free.fatal || !free.skipped {
 		t.Error("a host that promises nothing may skip, and did not")
+	}
+	for required, fatal := range map[string]bool{"1": true, "0": false} {
+		t.Setenv(FenceEnv, required)
+		for _, jail := range jails[runtime.GOOS] {
+			f := &fatality{TB: t}
+			if Skip(f, jail, "for the test"); f.fatal != fatal {
+				t.Errorf("%s=%s, no %s: fatal %t", FenceEnv, required, jail, f.fatal)
+			}
+		}
+		f := &fatality{TB: t}
+		if Skip(f, "no-such-feature", "for the test"); f.fatal {
+			t.Errorf("%s=%s: what is no jail is fatal", FenceEnv, required)
+		}
 	}
 }
 
