@@ -7,7 +7,7 @@ export CGO_ENABLED ?= 0
 FUZZTIME ?= 10s
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## set up, build, run a command in the jail and print what was enforced
 	@scripts/setup run
@@ -40,6 +40,9 @@ fuzz: ## every fuzz target for FUZZTIME (default 10s) each
 
 dist: ## build releases into dist/: static binaries, Debian packages, checksums
 	@scripts/dist
+
+dist-check: ## build every release twice and compare (minutes; make test compares this machine's)
+	SANDBOXD_DIST=all $(GO) test -count=1 -timeout 30m -run TestDistIsReproducible ./internal/e2e
 
 clean: ## remove what the other targets built
 	rm -rf sandboxd bin dist .cache
