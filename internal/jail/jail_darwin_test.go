@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -157,8 +158,22 @@ func TestSweep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	profile, err := left.beside(".sb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	profile.Close()
+	if err := os.MkdirAll(left.dir+"/closed/inner", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Chmod(left.dir+"/closed/inner", 0), os.Chmod(left.dir+"/closed", 0)); err != nil {
+		t.Fatal(err)
+	}
 	left.witness.Close() // as a kill would
 	sweepScratch()
+	if _, err := os.Lstat(profile.Name()); err == nil {
+		t.Error("the profile without a helper is still there")
+	}
 	if _, err := os.Lstat(left.dir); err == nil {
 		t.Error("the scratch without a helper is still there")
 	}

@@ -82,17 +82,21 @@ func (r *Run) conclude(s *supervision, j *job, out, errs *pump, e ended, ws sysc
 	}
 	e.stopped, e.report = s.stopped, s.report
 	e.code, e.signal = status(ws, known)
-	if s.stuck {
+	switch {
+	case s.stuck:
+		e.signal = int(unix.SIGKILL)
 		e.found = append(e.found, plan.Skip{Tag: protocol.TagStage2, Reason: "a process of the command did not die after SIGKILL"})
+	case !known:
+		e.found = append(e.found, plan.Skip{Tag: protocol.TagStage2, Reason: "how the command ended is not known: it could not be reaped"})
 	}
 	return r.exitOf(j, out, errs, e), nil
 }
 
-// status is the process's own end; one that could not be ended counts as killed.
+// status is the process's own end; the code of one that is not known is KILL's.
 func status(ws syscall.WaitStatus, known bool) (code, signal int) {
 	switch {
 	case !known:
-		return 128 + int(unix.SIGKILL), int(unix.SIGKILL)
+		return 128 + int(unix.SIGKILL), 0
 	case ws.Signaled():
 		return 128 + int(ws.Signal()), int(ws.Signal())
 	}

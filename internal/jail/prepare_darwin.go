@@ -79,7 +79,8 @@ func (j *job) survey() error {
 	p := j.req.Policy
 	j.facts.Cwd = j.req.Cwd
 	reached, err := roots.Survey(plan.Paths(p, j.facts), roots.Writability{
-		Paths: writablePaths(p), Shared: roots.SharedDirs(j.host.Mutable),
+		// Every command writes the user's directories, so a link there may be planted.
+		Paths: writablePaths(p), Shared: append(roots.SharedDirs(j.host.Mutable), j.host.userDirs...),
 		Optional: env.Dirs(j.req.Env, j.host.path),
 		Memory:   &j.host.memory, Label: label(p),
 	})

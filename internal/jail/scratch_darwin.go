@@ -3,7 +3,9 @@ package jail
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -25,20 +27,41 @@ type scratchDir struct {
 	witness *os.File
 }
 
+// tries is how often another helper's sweep may come between a file and its lock.
+const tries = 20
+
 // newScratch makes both, for this user alone.
 func newScratch() (*scratchDir, error) {
-	w, err := os.CreateTemp(scratchBase, scratchPrefix+"*"+witnessSuffix) // mode 0600
-	if err != nil {
-		return nil, fmt.Errorf("cannot make a private scratch: %w", err)
+	for range tries {
+		w, err := os.CreateTemp(scratchBase, scratchPrefix+"*"+witnessSuffix) // mode 0600
+		if err != nil {
+			return nil, fmt.Errorf("cannot make a private scratch: %w", err)
+		}
+		if !locked(w) { // a sweep took it for a leftover, and removes it
+			w.Close()
+			continue
+		}
+		s := &scratchDir{dir: strings.TrimSuffix(w.Name(), witnessSuffix), witness: w}
+		if err := os.Mkdir(s.dir, 0o700); err != nil {
+			return nil, errors.Join(fmt.Errorf("cannot make a private scratch: %w", err), os.Remove(w.Name()), w.Close())
+		}
+		return s, nil
 	}
-	s := &scratchDir{dir: strings.TrimSuffix(w.Name(), witnessSuffix), witness: w}
-	if err := unix.Flock(int(w.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot lock %q: %w", w.Name(), err), s.remove())
+	return nil, fmt.Errorf("cannot make a private scratch in %q: other helpers keep removing it; run again", scratchBase)
+}
+
+// locked takes the lock, and says whether the name still leads to the locked file.
+func locked(w *os.File) bool {
+	if unix.Flock(int(w.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		return false
 	}
-	if err := os.Mkdir(s.dir, 0o700); err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot make a private scratch: %w", err), os.Remove(w.Name()), w.Close())
-	}
-	return s, nil
+	var held, named unix.Stat_t
+	return unix.Fstat(int(w.Fd()), &held) == nil && unix.Lstat(w.Name(), &named) == nil && held.Dev == named.Dev && held.Ino == named.Ino
+}
+
+// beside makes a file of this user's alone that the sweep finds with the scratch.
+func (s *scratchDir) beside(what string) (*os.File, error) {
+	return os.CreateTemp(scratchBase, filepath.Base(s.dir)+"-*"+what) // mode 0600
 }
 
 // remove takes the scratch with all in it away. It follows no link.
@@ -46,15 +69,13 @@ func (s *scratchDir) remove() error {
 	if s == nil {
 		return nil
 	}
+	files, _ := filepath.Glob(s.dir + "-*")
+	for _, name := range files {
+		_ = os.Remove(name)
+	}
 	err := os.RemoveAll(s.dir)
 	if err != nil {
-		// A directory without a search or write bit is the owner's to open again.
-		_ = filepath.WalkDir(s.dir, func(path string, d os.DirEntry, _ error) error {
-			if d != nil && d.IsDir() {
-				_ = os.Chmod(path, 0o700)
-			}
-			return nil
-		})
+		s.open()
 		err = os.RemoveAll(s.dir)
 	}
 	if err != nil {
@@ -63,6 +84,28 @@ func (s *scratchDir) remove() error {
 		err = os.Remove(s.witness.Name())
 	}
 	return errors.Join(err, s.witness.Close())
+}
+
+// open gives every directory its bits back: one without a search or write bit is the
+// owner's to open again. A survivor may put links in the way, so none is followed out.
+func (s *scratchDir) open() {
+	_ = unix.Fchmodat(unix.AT_FDCWD, s.dir, 0o700, unix.AT_SYMLINK_NOFOLLOW)
+	root, err := os.OpenRoot(s.dir)
+	if err != nil {
+		return
+	}
+	defer root.Close()
+	var down func(dir string)
+	down = func(dir string) {
+		_ = root.Chmod(dir, 0o700) // before it is read
+		names, _ := fs.ReadDir(root.FS(), dir)
+		for _, d := range names {
+			if d.IsDir() {
+				down(path.Join(dir, d.Name()))
+			}
+		}
+	}
+	down(".")
 }
 
 // sweepScratch removes the scratches of helpers that were killed: those of this user

@@ -31,7 +31,7 @@ type process struct {
 
 // writeProfile puts a large profile into a file of this user's alone.
 func (j *job) writeProfile() error {
-	f, err := os.CreateTemp(scratchBase, scratchPrefix+"*.sb") // mode 0600
+	f, err := j.scratch.beside(".sb")
 	if err != nil {
 		return fmt.Errorf("cannot write the profile: %w", err)
 	}
@@ -97,7 +97,7 @@ func (p *process) childFiles(ps *pipes, j *job) ([]*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	specFile, err := unlinked(j.spec.Append(nil))
+	specFile, err := j.unlinked(j.spec.Append(nil))
 	if err != nil {
 		return nil, err
 	}
@@ -126,8 +126,8 @@ func (p *process) reportSocket(ps *pipes) (theirs *os.File, err error) {
 
 // unlinked is a file without a name that holds b: there is no memfd, and a writer of
 // a pipe would hang on what it does not hold.
-func unlinked(b []byte) (*os.File, error) {
-	f, err := os.CreateTemp(scratchBase, scratchPrefix+"*.spec")
+func (j *job) unlinked(b []byte) (*os.File, error) {
+	f, err := j.scratch.beside(".spec")
 	if err != nil {
 		return nil, fmt.Errorf("cannot write the specification: %w", err)
 	}

@@ -124,7 +124,7 @@ func (s *supervision) signal(sig unix.Signal) {
 	s.stopped = s.run.stopReason()
 	s.p.signalGroup(sig)
 	if s.tracker != nil {
-		_, _ = s.tracker.Signal(int(sig))
+		_, _ = s.tracker.Signal(int(sig), int32(s.p.pid)) // the group has the leader's number
 	}
 }
 
@@ -193,7 +193,7 @@ func (s *supervision) sweep() bool {
 		return true
 	}
 	for end := time.Now().Add(KillBound); ; time.Sleep(time.Millisecond) {
-		_, err := s.tracker.Signal(int(unix.SIGKILL))
+		_, err := s.tracker.Signal(int(unix.SIGKILL), 0)
 		n, serr := s.tracker.Sample()
 		if err == nil && serr == nil && n == 0 {
 			return true

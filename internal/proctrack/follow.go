@@ -12,6 +12,9 @@ const Interval = 20 * time.Millisecond
 // ErrGone says that the process with that number is not the one that was meant.
 var ErrGone = errors.New("the process has ended")
 
+// errHasIt says that a process got the signal with its group.
+var errHasIt = errors.New("the process got the signal with its group")
+
 // Table is a source of snapshots and of single rows.
 type Table interface {
 	// Snapshot reads the table into buf, which it may grow.
@@ -86,14 +89,16 @@ func (f *Follower) sample() (int, error) {
 
 // Signal samples once more and signals every living descendant, children before
 // their parents so that no parent can restart one that has just ended. Right before
-// each signal the time of birth is looked at again. It says how many got it.
-func (f *Follower) Signal(signal int) (int, error) {
+// each signal the time of birth is looked at again. Processes in group are left out:
+// they have got the signal with their group, and a second TERM means more than one to
+// many programs; 0 leaves nobody out. It says how many got it.
+func (f *Follower) Signal(signal int, group int32) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	_, err := f.sample()
 	sent := 0
 	for i := len(f.living) - 1; i >= 0; i-- {
-		if f.deliver(f.living[i], signal) == nil {
+		if f.deliver(f.living[i], signal, group) == nil {
 			sent++
 		}
 	}
@@ -101,13 +106,16 @@ func (f *Follower) Signal(signal int) (int, error) {
 }
 
 // deliver signals a process if it still is the one that was seen.
-func (f *Follower) deliver(p Proc, signal int) error {
+func (f *Follower) deliver(p Proc, signal int, group int32) error {
 	now, err := f.table.Look(p.PID)
 	if err != nil {
 		return err
 	}
 	if now.Born != p.Born || now.PID != p.PID || now.Zombie {
 		return ErrGone
+	}
+	if group != 0 && now.PGID == group {
+		return errHasIt
 	}
 	return f.kill(p.PID, signal)
 }

@@ -58,9 +58,27 @@ func TestSignal(t *testing.T) {
 	f.mu.Lock()
 	f.look = map[int32]Proc{20: {PID: 20, PPID: 1, Born: 700}}
 	f.mu.Unlock()
-	n, err := w.Signal(15)
+	n, err := w.Signal(15, 0)
 	if n != 2 || err != nil || !slices.Equal(f.killed, []int32{21, 10}) {
 		t.Errorf("%d signalled (%v), %v; want 21 and then 10", n, f.killed, err)
+	}
+}
+
+// Who has got a signal with the group gets no second one; who has left the group
+// between the sample and the signal gets the first.
+func TestSignalBesideTheGroup(t *testing.T) {
+	f := &fake{s: Snapshot{
+		{PID: 10, PPID: 1, PGID: 10, Born: 100}, {PID: 20, PPID: 10, PGID: 10, Born: 101},
+		{PID: 21, PPID: 20, PGID: 21, Born: 102}, {PID: 22, PPID: 20, PGID: 10, Born: 103},
+	}, look: map[int32]Proc{22: {PID: 22, PPID: 20, PGID: 22, Born: 103}}}
+	w := Follow(f, root, f.kill)
+	defer w.Stop()
+	if n, err := w.Signal(15, 10); n != 2 || err != nil || !slices.Equal(f.killed, []int32{22, 21}) {
+		t.Errorf("%d signalled (%v), %v; want 22 and 21", n, f.killed, err)
+	}
+	f.killed = nil
+	if n, err := w.Signal(9, 0); n != 4 || err != nil {
+		t.Errorf("%d signalled (%v), %v; want all four", n, f.killed, err)
 	}
 }
 
@@ -74,7 +92,7 @@ func TestAFailedSampleKeepsWhatIsKnown(t *testing.T) {
 	f.mu.Lock()
 	f.fail = errors.New("no table")
 	f.mu.Unlock()
-	if n, err := w.Signal(9); n != 2 || err == nil {
+	if n, err := w.Signal(9, 0); n != 2 || err == nil {
 		t.Errorf("%d signalled, error %v; want 2 and an error", n, err)
 	}
 }

@@ -52,13 +52,13 @@ func TestRealProcesses(t *testing.T) {
 	}
 	wrong := sleeper
 	wrong.Born++
-	if err := w.deliver(wrong, int(syscall.SIGKILL)); !errors.Is(err, ErrGone) {
+	if err := w.deliver(wrong, int(syscall.SIGKILL), 0); !errors.Is(err, ErrGone) {
 		t.Errorf("another birth: %v, want ErrGone", err)
 	}
 	if _, err := table.Look(pid); err != nil {
 		t.Fatalf("the sleeper got a signal that was meant for another: %v", err)
 	}
-	if n, err := w.Signal(int(syscall.SIGKILL)); n != 1 || err != nil {
+	if n, err := w.Signal(int(syscall.SIGKILL), 0); n != 1 || err != nil {
 		t.Errorf("%d signalled, %v; want the sleeper", n, err)
 	}
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {

@@ -43,6 +43,6 @@ func (System) Look(pid int32) (Proc, error) {
 // procOf takes the time of birth in microseconds since the epoch.
 func procOf(k *unix.KinfoProc) Proc {
 	start := k.Proc.P_starttime
-	return Proc{PID: k.Proc.P_pid, PPID: k.Eproc.Ppid, Zombie: k.Proc.P_stat == stateZombie,
+	return Proc{PID: k.Proc.P_pid, PPID: k.Eproc.Ppid, PGID: k.Eproc.Pgid, Zombie: k.Proc.P_stat == stateZombie,
 		Born: start.Sec*1_000_000 + int64(start.Usec)}
 }

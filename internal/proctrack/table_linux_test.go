@@ -21,8 +21,9 @@ func (linuxTable) Look(pid int32) (Proc, error) {
 	}
 	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 	ppid, _ := strconv.Atoi(f[1])
+	pgid, _ := strconv.Atoi(f[2])
 	born, err := strconv.ParseInt(f[19], 10, 64)
-	return Proc{PID: pid, PPID: int32(ppid), Born: born, Zombie: f[0] == "Z"}, err
+	return Proc{PID: pid, PPID: int32(ppid), PGID: int32(pgid), Born: born, Zombie: f[0] == "Z"}, err
 }
 
 func (l linuxTable) Snapshot(buf Snapshot) (Snapshot, error) {

@@ -5,6 +5,7 @@ import "slices"
 // Proc is one row of a process table.
 type Proc struct {
 	PID, PPID int32
+	PGID      int32 // its process group
 	Born      int64 // time of birth, in a unit of the system's; tells a reused number
 	Zombie    bool
 }
