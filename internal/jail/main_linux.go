@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"sandboxd/internal/bwrap"
 	"sandboxd/internal/plan"
 	"sandboxd/protocol"
 )
@@ -18,8 +20,8 @@ func (h *Host) Start(req Request, sink Sink) *Run {
 	return r
 }
 
-// main is the whole life of one execution, in a standby's jail if there is one. Its thread is the parent of the
-// scaffolding, whose parent-death signal follows that thread.
+// main is the whole life of one execution, in a standby's jail if there is one. Its
+// thread is the parent of the scaffolding, whose parent-death signal follows that thread.
 func (r *Run) main(h *Host, k *keeper) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -27,11 +29,20 @@ func (r *Run) main(h *Host, k *keeper) {
 	if t := r.deadline(); t != nil {
 		defer t.Stop()
 	}
+	built := r.impatience(h)
 	j, err := h.prepare(r.req, k)
 	defer func() { r.leftover = errors.Join(r.leftover, j.release()) }()
-	if k != nil && (err != nil || r.stopReason() != NotStopped) {
+	var guarded guard
+	if err == nil && r.stopReason() == NotStopped {
+		guarded = lookAtGuarded(r.req.Policy)
+	}
+	late := built()
+	if k != nil && (late || err != nil || r.stopReason() != NotStopped) {
 		k.discard()
 		j.disown(k)
+	}
+	if late {
+		return
 	}
 	if err != nil {
 		r.finish(nil, asError(err, refused))
@@ -41,7 +52,6 @@ func (r *Run) main(h *Host, k *keeper) {
 		r.finish(r.exitOf(j, nil, nil, r.neverStarted()), nil)
 		return
 	}
-	guarded := lookAtGuarded(r.req.Policy)
 	p, err := j.process(r, k)
 	if err != nil {
 		r.finish(nil, asError(err, spawnFailed))
@@ -52,6 +62,38 @@ func (r *Run) main(h *Host, k *keeper) {
 	r.supervise(s, j, guarded)
 	if !s.gather() {
 		r.leftover = fmt.Errorf("a process of the execution could not be ended")
+	}
+}
+
+// impatience finishes an execution that is stopped while the host is still being looked
+// at: a file system that hangs can keep that from ever returning. The function that it
+// gives ends it, and says whether it has finished the execution.
+func (r *Run) impatience(h *Host) (built func() bool) {
+	quit, late := make(chan struct{}), make(chan bool, 1)
+	go func() {
+		select {
+		case <-quit:
+			late <- false
+			return
+		case <-r.stop:
+		}
+		grace := time.NewTimer(Grace)
+		defer grace.Stop()
+		select {
+		case <-quit:
+			late <- false
+		case <-grace.C:
+			j := &job{host: h, req: r.req, facts: h.Facts}
+			if j.jailed() {
+				j.bwrap = &bwrap.Command{}
+			}
+			r.finish(r.exitOf(j, nil, nil, r.neverStarted()), nil)
+			late <- true
+		}
+	}()
+	return func() bool {
+		close(quit)
+		return <-late
 	}
 }
 

@@ -25,6 +25,9 @@ const (
 	parkDelay = time.Millisecond // a helper that is to end, or has work, builds none
 	parkLimit = 30 * time.Second // how long one waits for a command
 	parkOps   = 512              // operations of the largest plan that is kept ready
+
+	// parkPatience is how long an execution waits for one that is being prepared.
+	parkPatience = 2 * time.Second
 )
 
 // errNoStandby says that a plan is built only when it is needed.
@@ -267,10 +270,15 @@ func (h *Host) launch(r *Run) {
 	if k == nil {
 		r.main(h, nil)
 	} else {
+		late := time.NewTimer(parkPatience)
+		defer late.Stop()
 		select {
 		case k.adopt <- r:
 			<-r.released
 		case <-k.over:
+			r.main(h, nil)
+		case <-late.C: // a file system may hang under it
+			close(k.drop)
 			r.main(h, nil)
 		}
 	}

@@ -69,7 +69,7 @@ func (l *loop) end(cause error) error {
 	joined, released := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(released)
-		for _, r := range []*jail.Run{l.previous, l.run} {
+		for _, r := range append(l.unreleased(), l.previous, l.run) {
 			if r != nil {
 				<-r.Released()
 				l.note(r)
@@ -86,7 +86,7 @@ func (l *loop) end(cause error) error {
 		l.replies.flush()
 	}()
 	if !within(endBound, joined) {
-		cause = errors.Join(cause, fmt.Errorf("cannot end within %v: the broker does not read, or a process does not die", endBound))
+		cause = errors.Join(cause, fmt.Errorf("cannot end within %v: the broker does not read, a process does not die, or a file system hangs", endBound))
 		if l.run != nil {
 			l.run.Abandon() // what it put on the host is taken away all the same
 		}
@@ -122,6 +122,22 @@ func (l *loop) note(r *jail.Run) {
 	if r.Leftover() != nil && len(l.left) < maxLeftovers && !slices.Contains(l.left, r) {
 		l.left = append(l.left, r)
 	}
+}
+
+// keep remembers an execution that a hanging file system keeps from being released:
+// the end waits for it once more.
+func (l *loop) keep(r *jail.Run) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.late) < maxLeftovers {
+		l.late = append(l.late, r)
+	}
+}
+
+func (l *loop) unreleased() []*jail.Run {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.late)
 }
 
 func (l *loop) leftovers() error {

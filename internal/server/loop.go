@@ -48,6 +48,7 @@ type loop struct {
 
 	mu   sync.Mutex
 	left []*jail.Run // executions that left something behind
+	late []*jail.Run // executions that were not released in time
 }
 
 // incoming is what the reading goroutine hands over.
@@ -255,9 +256,12 @@ func effective(base protocol.Policy, b protocol.ExecStart) (protocol.Policy, err
 func (l *loop) conclude(id uint64, run, previous *jail.Run) {
 	defer l.concluding.Done()
 	<-run.Done()
-	if previous != nil {
-		<-previous.Released()
+	switch {
+	case previous == nil:
+	case within(endBound, previous.Released()):
 		l.note(previous)
+	default:
+		l.keep(previous)
 	}
 	l.freed <- run
 	exit, fail := run.Result()
