@@ -19,7 +19,7 @@ import (
 // them must have had a plan: the others are refused on both systems.
 const (
 	policies    = "10000"
-	wantPlanned = 5_000
+	wantPlanned = 4_500
 )
 
 func TestMain(m *testing.M) {
@@ -141,7 +141,7 @@ func genPolicy(t *rapid.T, l host.Layout) protocol.Policy {
 // The Linux plan and the macOS profile give the same answer for every path of the
 // host; and the profile has the other properties too.
 func TestPropertySameAnswerAsLinux(t *testing.T) {
-	planned, compared := 0, map[plan.Effect]int{}
+	planned, respelled, compared := 0, 0, map[plan.Effect]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		l := genLayout(t)
 		p := genPolicy(t, l)
@@ -159,6 +159,11 @@ func TestPropertySameAnswerAsLinux(t *testing.T) {
 			m.o.Helper = "" // refused otherwise, which has its own test
 		}
 		planned++
+		if slices.ContainsFunc(darwin.Asked, func(q plan.Asked) bool {
+			return q.Path != q.Origin.Path && len(f.Layout.Resolve(q.Origin.Path).Links) == 0
+		}) {
+			respelled++
+		}
 		if _, err := Render(darwin, m.o); err != nil {
 			t.Fatal(err)
 		}
@@ -184,15 +189,15 @@ func TestPropertySameAnswerAsLinux(t *testing.T) {
 			}
 		}
 	})
-	if planned < wantPlanned && flag.Lookup("rapid.checks").Value.String() == policies {
-		t.Errorf("%d policies had a plan, want %d", planned, wantPlanned)
+	if (planned < wantPlanned || respelled < wantPlanned/10) && flag.Lookup("rapid.checks").Value.String() == policies {
+		t.Errorf("%d policies had a plan, %d of them by another spelling; want %d and %d", planned, respelled, wantPlanned, wantPlanned/10)
 	}
 	for _, e := range []plan.Effect{plan.None, plan.ReadOnly, plan.ReadWrite, plan.Masked} {
 		if compared[e] == 0 {
 			t.Errorf("no path was ever %s", e)
 		}
 	}
-	t.Logf("%d plans; paths by effect: %v", planned, compared)
+	t.Logf("%d plans, %d by another spelling; paths by effect: %v", planned, respelled, compared)
 }
 
 // elsewhere: the private scratch hides Linux's own /tmp, where a mask may also cover
