@@ -33,7 +33,7 @@ os._exit(3)
 // A command that is traced by its own child ends when it ends, with its own status.
 func TestTracedCommand(t *testing.T) {
 	py := testenv.Tool(t, "python3")
-	eachMode(t, func(t *testing.T, m mode) {
+	everyMode(t, func(t *testing.T, m mode) {
 		c := m.connect(m.policy())
 		c.start(2, m.dir, py, "-c", tracer)
 		r := c.collect(2)
@@ -151,7 +151,7 @@ ctypes.CDLL(None).syscall(EXIT, 0)
 func TestFirstThreadEnds(t *testing.T) {
 	py := testenv.Tool(t, "python3")
 	script := strings.Replace(threads, "EXIT", fmt.Sprint(unix.SYS_EXIT), 1)
-	eachMode(t, func(t *testing.T, m mode) {
+	everyMode(t, func(t *testing.T, m mode) {
 		c := m.connect(m.policy())
 		c.until(2, m.dir, py, "-c", script)
 		c.send(2, protocol.ExecStdin{EOF: true})

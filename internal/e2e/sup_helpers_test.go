@@ -55,6 +55,19 @@ func init() {
 		os.Exit(0)
 	case "filtered":
 		filter(unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW})
+	case "oldkernel":
+		filter(
+			unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS},
+			unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_IOCTL, Jf: 4},
+			unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 24}, // the request
+			unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: 0xffff},
+			unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.PIDFD_GET_INFO & 0xffff, Jf: 5},
+			unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOTTY)},
+			unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_SETSOCKOPT, Jf: 3},
+			unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 32}, // the option
+			unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SO_PASSPIDFD, Jf: 1},
+			unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOPROTOOPT)},
+			unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW})
 	case "nolandlock":
 		filter(
 			unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}, // the number
@@ -93,7 +106,8 @@ func (c *sup) hangUp() {
 	c.stdout.Close()
 }
 
-// mode is bubblewrap or degraded.
+// mode is bubblewrap, degraded, or bubblewrap on a kernel whose pidfds neither come over
+// sockets (before 6.5) nor tell how a process ended (before 6.15).
 type mode struct {
 	name string
 	t    *testing.T
@@ -106,8 +120,19 @@ func (m mode) degraded() bool { return m.name == "degraded" }
 // eachMode runs f as root and as an ordinary user, with bubblewrap and without.
 func eachMode(t *testing.T, f func(t *testing.T, m mode)) {
 	t.Helper()
+	modes(t, f, "bwrap", "degraded")
+}
+
+// everyMode is for what depends on how a kernel tells of a process's end.
+func everyMode(t *testing.T, f func(t *testing.T, m mode)) {
+	t.Helper()
+	modes(t, f, "bwrap", "degraded", "old")
+}
+
+func modes(t *testing.T, f func(t *testing.T, m mode), names ...string) {
+	t.Helper()
 	testenv.EachUser(t, func(t *testing.T, u testenv.User) {
-		for _, name := range []string{"bwrap", "degraded"} {
+		for _, name := range names {
 			t.Run(name, func(t *testing.T) { f(t, mode{name, t, u, testenv.TempDir(t, u)}) })
 		}
 	})
@@ -124,6 +149,9 @@ func (m mode) policy() protocol.Policy { return basePolicy(m.dir) }
 // no established absence.
 func (m mode) command(args ...string) *exec.Cmd {
 	m.t.Helper()
+	if m.name == "old" {
+		return m.as("oldkernel", append(standby(m.u), args...)...)
+	}
 	if !m.degraded() {
 		return exec.Command(testenv.Binary(m.t), append(standby(m.u), args...)...)
 	}
