@@ -7,37 +7,26 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"sandboxd/internal/testenv"
 	"sandboxd/protocol"
 )
 
-// A command that forks before the helper could take stage 2's share off pids.max is
-// over its ceiling: it is killed and the report says so. The helper is stopped to lose
-// that race for certain.
-func TestCeilQuickerThanTheHelper(t *testing.T) {
+// The ceiling is the command's own from its first instruction: also one that forks at
+// once, while stage 2's share was still allowed a moment before, gets no more.
+func TestCeilForksAtOnce(t *testing.T) {
 	base := ceilBase(t)
-	c, dir := ceil(t, base, protocol.Limits{Pids: 2}, "--standby=off") // whose processes show that it has begun
-	forked := testenv.NewMarker(dir, "forked")
-	c.start(2, dir, "sh", "-c", "for i in 1 2 3 4; do sleep 600 & done; "+forked.Shell("x")+"; sleep 600")
-	testenv.Eventually(t, "bubblewrap", func() bool { return len(testenv.Descendants(c.cmd.Process.Pid)) > 0 })
-	must(t, c.cmd.Process.Signal(syscall.SIGSTOP))
-	forked.Wait(t)
-	must(t, c.cmd.Process.Signal(syscall.SIGCONT))
-	r := c.collect(2)
-	if r.exit == nil || r.exit.Signal != int(syscall.SIGKILL) {
-		t.Errorf("%+v, %+v", r.exit, r.fail)
-	} else if all := strings.Join(r.exit.Enforcement, "\n"); !strings.Contains(all, "where pids allows 2,") || !strings.Contains(all, "; killed") {
-		t.Errorf("%q", r.exit.Enforcement)
+	for pids := uint64(1); pids <= 5; pids++ {
+		c, dir := ceil(t, base, protocol.Limits{Pids: pids})
+		for i := range uint64(scaled(100, 3)) {
+			r := c.try(2+i, dir, "for i in 1 2 3 4 5 6 7 8; do sleep 600 & echo started; done")
+			if n := strings.Count(r.stdout, "started"); n != int(pids)-1 || has(r.exit.Enforcement, "skip:cgroup-v2") || !has(r.exit.Enforcement, "cgroup-v2:pids_denied") {
+				t.Fatalf("pids %d: %d started: %+v, %q", pids, n, r.exit, r.stderr)
+			}
+		}
+		c.down()
 	}
-	// The control: without the head start the same is denied its forks, and no skip.
-	r = c.try(3, dir, "for i in 1 2 3 4 5; do sleep 600 & done; true")
-	if r.exit == nil || has(r.exit.Enforcement, "skip:cgroup-v2") || !has(r.exit.Enforcement, "cgroup-v2:pids_denied") {
-		t.Errorf("%+v, %+v", r.exit, r.fail)
-	}
-	c.down()
 }
 
 // A counter that cannot be read is told as such, and not as a zero.

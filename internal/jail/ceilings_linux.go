@@ -81,10 +81,10 @@ func (j *job) outside(err error) bool {
 	return true
 }
 
-// lowered takes stage 2's share off pids.max once the command's image runs. A command
-// that was quicker and used that share is over its ceiling, and killed: it would keep
-// what it has.
-func (j *job) lowered() {
+// lower takes stage 2's share off pids.max before the command is executed: it has the
+// policy's ceiling from its first instruction. Stage 2 starts no thread any more, and
+// those that it has end with its image.
+func (j *job) lower() {
 	if j.group == nil {
 		return
 	}
@@ -92,13 +92,7 @@ func (j *job) lowered() {
 	if j.bwrap == nil {
 		scaffold = 0
 	}
-	err := j.group.LowerTo(scaffold)
-	var over *cgroup.ExceededError
-	switch {
-	case errors.As(err, &over):
-		j.unheld = append(j.unheld, err.Error()+"; killed")
-		j.killGroup()
-	case err != nil:
+	if err := j.group.LowerTo(scaffold); err != nil {
 		j.unheld = append(j.unheld, err.Error())
 	}
 }

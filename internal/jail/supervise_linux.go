@@ -57,7 +57,7 @@ type supervision struct {
 	plan       plan.Plan
 	reached    *roots.Reached
 	masks      *masks
-	onExec     func() // the command's image runs now
+	beforeGo   func() // stage 2 only waits and executes from here on
 }
 
 func newSupervision(r *Run, h *Host, p *process) *supervision {
@@ -222,9 +222,6 @@ func (s *supervision) onEvent(ev event) {
 	switch {
 	case errors.Is(ev.err, errEndOfReport) && s.allowed:
 		s.executed = true
-		if s.onExec != nil {
-			s.onExec()
-		}
 	case errors.Is(ev.err, unix.ECONNRESET): // stage 2 died before it read the word (unix(7))
 		s.cause, s.fail = errEndOfReport, spawnFailed("stage2: %v", errEndOfReport)
 	case ev.err != nil:
@@ -263,6 +260,9 @@ func (s *supervision) allow() {
 		}
 	}
 	s.allowed = true
+	if s.beforeGo != nil {
+		s.beforeGo()
+	}
 	_, _ = s.p.report.Write([]byte{spec.Go}) // where nobody reads it, fd 4 ends
 }
 
