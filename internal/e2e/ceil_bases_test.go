@@ -117,6 +117,9 @@ func TestCeilWrongCgroups(t *testing.T) {
 				t.Errorf("got %q", skips)
 			}
 			c.down()
+			if name != "a process in it" { // one will do: it looks at no reason
+				return
+			}
 			c = connect(t, u, p, "--cgroup-base", k.base, "--require-enforced")
 			c.start(2, dir, "sh", "-c", "echo ran >strict")
 			r := c.collect(2)

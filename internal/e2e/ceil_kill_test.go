@@ -19,7 +19,7 @@ func TestCeilForksAtOnce(t *testing.T) {
 	base := ceilBase(t)
 	for pids := uint64(1); pids <= 5; pids++ {
 		c, dir := ceil(t, base, protocol.Limits{Pids: pids})
-		for i := range uint64(scaled(100, 3)) {
+		for i := range uint64(scaled(100, 1)) {
 			r := c.try(2+i, dir, "for i in 1 2 3 4 5 6 7 8; do sleep 600 & echo started; done")
 			if n := strings.Count(r.stdout, "started"); n != int(pids)-1 || has(r.exit.Enforcement, "skip:cgroup-v2") || !has(r.exit.Enforcement, "cgroup-v2:pids_denied") {
 				t.Fatalf("pids %d: %d started: %+v, %q", pids, n, r.exit, r.stderr)
