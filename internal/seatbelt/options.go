@@ -38,7 +38,7 @@ func usable(path string, layout host.Layout) string {
 		return "it holds a NUL byte"
 	}
 	if host.Beneath(path, dataVolume) {
-		return fmt.Sprintf("what lies there has usual names, without %q, and Seatbelt compares those", dataVolume)
+		return fmt.Sprintf("a jail sees nothing of %q, whose places have usual names without it (\"/home\", which leads there, holds nothing of macOS's own)", dataVolume)
 	}
 	for dir := path; dir != "/"; dir = host.Parent(dir) {
 		if n, ok := layout[dir]; ok && n.Kind == host.Link {
@@ -67,6 +67,11 @@ func check(p plan.Plan, o Options) error {
 		}
 		if op.Path == "/dev" && writes(op.Class) {
 			return fmt.Errorf("cannot grant writing to all of %q: the host's disks are there; name each device under mounts", op.Path)
+		}
+	}
+	for _, q := range p.Asked { // also one that a wider grant has taken up
+		if q.Origin.List != listProtected && q.State == plan.Planned && host.Beneath(q.Path, dataVolume) {
+			return fmt.Errorf("cannot grant %q of %s: %s; take it out of the policy", q.Origin.Path, q.Origin.List, usable(q.Path, o.Layout))
 		}
 	}
 	for _, path := range o.UserDirs {

@@ -23,12 +23,13 @@ func TestRefusals(t *testing.T) {
 		{"the layout has a link in a granted path", "symbolic link", roots(ws), func(o *Options) { o.Layout["/Users"] = o.Layout["/tmp"] }},
 		{"the layout has another spelling in a granted path", "symbolic link", roots(ws), func(o *Options) { o.Layout["/Users"] = o.Layout["/users"] }},
 		{"a grant by the data volume's name", "usual names", roots(ws), func(o *Options) { o.UserDirs = []string{dataVolume + "/private/var/folders/ab"} }},
+		{"a root that only the data volume has", "take it out", protocol.Policy{ReadableRoots: []string{"/home"}}, func(*Options) {}},
 		{"all devices for writing", "disks", roots("/dev"), func(*Options) {}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := newMac(t, c.p, nil)
 			if _, err := Render(m.plan, m.o); err != nil {
-				if c.name != "helper in a writable root" && c.name != "helper under a protected path" && c.name != "all devices for writing" {
+				if c.name != "a root that only the data volume has" && c.name != "helper in a writable root" && c.name != "helper under a protected path" && c.name != "all devices for writing" {
 					t.Fatalf("refused before the change: %v", err)
 				}
 			}

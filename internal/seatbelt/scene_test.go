@@ -23,6 +23,8 @@ const (
 const scene = `
 dir /System/Library
 dir /System/Volumes/Data
+dir /System/Volumes/Data/home
+link /home /System/Volumes/Data/home
 same /System/Volumes/Data/Users /Users
 same /users /Users
 dir /usr/bin
