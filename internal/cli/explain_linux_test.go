@@ -142,7 +142,7 @@ func holds(t *testing.T, u testenv.User, w string, flags []string, path, what st
 // take follows an advice that consists of flags, and looks whether it helps.
 func take(t *testing.T, u testenv.User, w string, flags []string, path string, adv advice) {
 	t.Helper()
-	what := map[string]string{"read": "read", "write": "write", "both": "write", "host": "write"}[adv.Want]
+	what := map[string]string{"read": "read", "write": "write", "both": "write", "host-read": "read", "host": "write"}[adv.Want]
 	if what == "" || len(adv.Change) == 0 {
 		if adv.Why == "" {
 			t.Errorf("%s: neither advice nor a reason: %+v", path, adv)

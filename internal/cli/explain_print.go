@@ -48,7 +48,7 @@ func (s screen) answer(name string, yes bool, a explain.Answer) {
 	}
 	switch {
 	case yes && a.Effect == plan.Private:
-		colour, rest = middle, ", privately"
+		colour, rest = middle, ", privately: the jail's, not the host's"
 	case yes && a.Missing != "":
 		rest = ", once it is there"
 	}
@@ -56,7 +56,7 @@ func (s screen) answer(name string, yes bool, a explain.Answer) {
 }
 
 func printAdvice(out screen, adv advice) {
-	name := map[string]string{"read": "to read it", "write": "to write it", "both": "to allow it", "host": "for the host's"}[adv.Want]
+	name := map[string]string{"read": "to read it", "write": "to write it", "both": "to allow it", "host-read": "host's, read", "host": "host's, write"}[adv.Want]
 	if len(adv.Change) == 0 {
 		out.field(name, adv.Why)
 		return

@@ -11,7 +11,7 @@ import (
 
 // advice is what to change, or why nothing helps.
 type advice struct {
-	Want   string   `json:"want"`           // "read", "write", "both", or "host": the host's in place of the jail's own
+	Want   string   `json:"want"`           // "read", "write", "both"; "host-read", "host": the host's in place of the jail's own
 	Change []string `json:"change"`         // all of them together; empty where nothing helps
 	Why    string   `json:"why,omitempty"`  // why nothing helps
 	Note   string   `json:"note,omitempty"` // what the change means besides
@@ -40,6 +40,7 @@ func (e explainer) advise(t task, sc explain.Scene, a explain.Answer) []advice {
 	}
 	add("write", func(a explain.Answer) bool { return a.Enough(true) }, true)
 	if a.OnHost() {
+		add("host-read", func(a explain.Answer) bool { return a.Effect == plan.ReadOnly || a.Effect == plan.ReadWrite }, false)
 		add("host", func(a explain.Answer) bool { return a.Effect == plan.ReadWrite }, true)
 	}
 	if len(out) == 2 && slices.Equal(out[0].Change, out[1].Change) && out[0].Why == out[1].Why {
