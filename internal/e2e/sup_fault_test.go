@@ -234,3 +234,26 @@ func TestBrokerThatNeverReads(t *testing.T) {
 		}
 	})
 }
+
+// What cannot be taken away again makes the end a failure that names it.
+func TestPlaceholderThatStays(t *testing.T) {
+	u := testenv.Ordinary(t) // root could always remove it
+	m := jailed(t, u)
+	c := m.connect(m.masked())
+	c.until(2, m.dir, "sh", "-c", "echo ready; read x")
+	if err := os.Chmod(m.dir, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = os.Chmod(m.dir, 0o755)
+		_ = os.Remove(filepath.Join(m.dir, ".vscode"))
+	})
+	c.send(2, protocol.ExecStdin{EOF: true})
+	if r := c.collect(2); r.exit == nil || r.exit.Code != 1 || r.exit.Cancelled {
+		t.Errorf("got %+v %+v", r.exit, r.fail)
+	}
+	c.send(9, protocol.Shutdown{})
+	if code := c.wait(); code != 1 || !strings.Contains(c.stderr.String(), "cannot remove") || !strings.Contains(c.stderr.String(), ".vscode") {
+		t.Errorf("exit %d: %q", code, c.stderr)
+	}
+}

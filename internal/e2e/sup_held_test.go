@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/testenv"
+	"sandboxd/protocol"
 )
 
 // The roles "held" and "holder" of this binary slow one system call of bubblewrap
@@ -125,8 +126,8 @@ func (m mode) copyOfMyself() string {
 // was killed in between would leave the jail behind.
 func TestCommandWaitsForItsInit(t *testing.T) {
 	testenv.EachUser(t, func(t *testing.T, u testenv.User) {
-		for _, kill := range []bool{false, true} {
-			t.Run(fmt.Sprintf("kill=%v", kill), func(t *testing.T) {
+		for _, end := range []string{"none", "kill", "cancel", "shutdown"} {
+			t.Run(end, func(t *testing.T) {
 				m := jailed(t, u)
 				adopt(t)
 				body := fmt.Sprintf("%s=held %s=%s exec %s /usr/bin/bwrap \"$@\"", roleEnv, heldDirEnv, m.dir, m.copyOfMyself())
@@ -139,19 +140,44 @@ func TestCommandWaitsForItsInit(t *testing.T) {
 				if _, err := os.Stat(filepath.Join(m.dir, "started")); err == nil {
 					t.Error("the command runs already")
 				}
-				if kill {
+				release := func() {
+					if err := os.WriteFile(filepath.Join(m.dir, "release"), nil, 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+				never := func() {
+					r := c.collect(2)
+					if r.exit == nil || r.exit.Code != 143 || !r.exit.Cancelled || !has(r.exit.Enforcement, "skip:stage2") || has(r.exit.Enforcement, "bwrap") {
+						t.Errorf("got %+v %+v", r.exit, r.fail)
+					}
+				}
+				switch end {
+				case "kill":
 					_ = c.cmd.Process.Kill()
 					_ = c.cmd.Wait()
-				}
-				if err := os.WriteFile(filepath.Join(m.dir, "release"), nil, 0o644); err != nil {
-					t.Fatal(err)
-				}
-				if !kill {
-					c.waitOut(2, "ready")
-					_ = c.cmd.Process.Signal(syscall.SIGTERM)
+					release()
+				case "cancel":
+					c.send(2, protocol.Cancel{})
+					never()
+					release()
+					c.sh(3, m.dir, "true")
+					c.down()
+				case "shutdown":
+					c.send(9, protocol.Shutdown{})
+					never()
+					release()
 					if code := c.wait(); code != 0 {
 						t.Errorf("exit %d: %s", code, c.stderr)
 					}
+				default:
+					release()
+					c.waitOut(2, "ready")
+					c.send(2, protocol.Cancel{})
+					c.collect(2)
+					c.down()
+				}
+				if _, err := os.Stat(filepath.Join(m.dir, "started")); (err == nil) != (end == "none") {
+					t.Errorf("whether the command ran: %v", err)
 				}
 				if err := os.WriteFile(filepath.Join(m.dir, "done"), nil, 0o644); err != nil {
 					t.Fatal(err)

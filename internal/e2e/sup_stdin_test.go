@@ -76,7 +76,7 @@ func TestUnreadStdinIsNoObstacle(t *testing.T) {
 
 // Beyond the bound the loop waits; a deadline, a signal and a hang-up end the wait.
 func TestTooMuchStdin(t *testing.T) {
-	testenv.EachUser(t, func(t *testing.T, u testenv.User) {
+	eachMode(t, func(t *testing.T, m mode) {
 		for _, tc := range []struct {
 			name string
 			wall uint64
@@ -87,7 +87,7 @@ func TestTooMuchStdin(t *testing.T) {
 			{"hang-up", 0, func(c *sup) { c.hangUp() }},
 		} {
 			t.Run(tc.name, func(t *testing.T) {
-				m := jailed(t, u)
+				m := mode{m.name, t, m.u, m.dir}
 				tag := uniqueSleep()
 				p := m.policy()
 				p.Limits.WallSeconds = tc.wall
