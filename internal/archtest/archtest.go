@@ -63,6 +63,7 @@ var rules = map[string]rule{
 	"cmd/sandboxd":                 {may: []string{"internal/cli", "internal/server", "internal/stage2"}},
 	"internal/testenv":             {},
 	"internal/archtest":            {},
+	"internal/attack":              {},
 	"internal/e2e":                 {},
 	"internal/bench":               {},
 	"internal/seccomp/gen":         {may: []string{"internal/seccomp"}},

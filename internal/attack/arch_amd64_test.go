@@ -1,0 +1,5 @@
+package attack
+
+import "golang.org/x/sys/unix"
+
+const sysIopl = unix.SYS_IOPL
