@@ -10,6 +10,11 @@ import (
 // cannot make the helper walk a million of them.
 const maxDirs = 1024
 
+// maxPath is the length that no path of the kernel exceeds, in bytes (PATH_MAX without
+// its NUL). A longer one cannot exist, and a look at each of its million parts would
+// keep the helper busy for hours.
+const maxPath = 4095
+
 // Dirs lists the paths whose layout Build looks at: the directories of the
 // requested PATH, of the helper's own and of the default, and TMPDIR. A path with
 // ".." comes as what it says without following links, with the directory in front
@@ -57,6 +62,8 @@ func reason(dir string) string {
 		return "it is not absolute"
 	case strings.Contains(dir, "\x00"):
 		return "it holds a NUL"
+	case len(dir) > maxPath:
+		return "it is longer than a path can be"
 	}
 	return ""
 }

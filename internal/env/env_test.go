@@ -264,3 +264,22 @@ func TestDirs(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// What is longer than the kernel takes is not looked at, and a look at what is as long
+// as it takes stays one: a path of a million parts must not keep the helper busy.
+func TestLongPathsAreNotLookedAt(t *testing.T) {
+	fits, over := strings.Repeat("/x", 2047), strings.Repeat("/x", 1<<20)
+	got := Dirs(map[string]string{"PATH": fits + ":" + over, "TMPDIR": over}, over)
+	if !slices.Contains(got, fits) {
+		t.Errorf("a path of %d bytes is not looked at", len(fits))
+	}
+	for _, path := range got {
+		if len(path) > 4095 {
+			t.Errorf("a path of %d bytes is looked at", len(path))
+		}
+	}
+	r := Build(Input{Allow: []string{"PATH", "TMPDIR"}, Request: map[string]string{"PATH": over + ":/usr/bin", "TMPDIR": over}, Layout: usual()})
+	if slices.Contains(r.Path, over) || !slices.Contains(r.Path, "/usr/bin") {
+		t.Errorf("PATH has %d directories", len(r.Path))
+	}
+}
