@@ -10,6 +10,10 @@ import (
 // cannot make the helper walk a million of them.
 const maxDirs = 1024
 
+// maxList bounds the bytes of one PATH that are looked at: what a single string of an
+// execve may have (MAX_ARG_STRLEN of execve(2)).
+const maxList = 131072
+
 // maxPath is the length that no path of the kernel exceeds, in bytes (PATH_MAX without
 // its NUL). A longer one cannot exist, and a look at each of its million parts would
 // keep the helper busy for hours.
@@ -71,7 +75,7 @@ func reason(dir string) string {
 // candidate is one directory of a PATH.
 type candidate struct {
 	spelled string
-	excess  bool // beyond maxDirs
+	excess  bool // beyond maxDirs or maxList
 }
 
 // candidates gives the directories in the order of precedence: the request's, as
@@ -79,14 +83,15 @@ type candidate struct {
 func candidates(requested, helper string) []candidate {
 	var out []candidate
 	for _, list := range []string{requested, helper, DefaultPath} {
-		n := 0
+		n, size := 0, 0
 		for dir := range strings.SplitSeq(list, ":") {
 			if dir == "" {
 				continue
 			}
-			n++
-			out = append(out, candidate{spelled: dir, excess: n > maxDirs})
-			if n > maxDirs {
+			n, size = n+1, size+len(dir)+1
+			excess := n > maxDirs || size > maxList
+			out = append(out, candidate{spelled: dir, excess: excess})
+			if excess {
 				break
 			}
 		}

@@ -278,6 +278,9 @@ func TestLongPathsAreNotLookedAt(t *testing.T) {
 			t.Errorf("a path of %d bytes is looked at", len(path))
 		}
 	}
+	if got := Dirs(map[string]string{"PATH": strings.Repeat(fits+":", 40) + "/behind"}, ""); slices.Contains(got, "/behind") {
+		t.Error("more of PATH is looked at than an execve could pass on")
+	}
 	r := Build(Input{Allow: []string{"PATH", "TMPDIR"}, Request: map[string]string{"PATH": over + ":/usr/bin", "TMPDIR": over}, Layout: usual()})
 	if slices.Contains(r.Path, over) || !slices.Contains(r.Path, "/usr/bin") {
 		t.Errorf("PATH has %d directories", len(r.Path))
