@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -289,4 +290,41 @@ func sources(t *testing.T, root string) string {
 		t.Fatal(err)
 	}
 	return b.String()
+}
+
+// The policy reference has every key, and the other pages name what there is.
+func TestPagesNameWhatThereIs(t *testing.T) {
+	_, text := readme(t)
+	root := testenv.Root(t)
+	_, reference, _ := strings.Cut(text, "## Policy reference")
+	var policy map[string]any
+	if err := json.Unmarshal([]byte(asked(t, testenv.Binary(t), "policy", "workspace", "--workspace", t.TempDir())), &policy); err != nil || len(policy) < 8 {
+		t.Fatalf("%v: %v", err, policy)
+	}
+	keys := []string{"network.mode", "path", "access", "required"}
+	for key, v := range policy {
+		inner, ok := v.(map[string]any)
+		for k := range inner {
+			keys = append(keys, key+"."+k)
+		}
+		if !ok {
+			keys = append(keys, key)
+		}
+	}
+	for _, key := range keys {
+		if !strings.Contains(reference, "`"+key+"`") {
+			t.Errorf("README.md's policy reference does not have `%s`", key)
+		}
+	}
+	for _, page := range []string{"SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md"} {
+		b, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile("(?:`|\\]\\()((?:internal|protocol|testdata|[A-Z]+\\.md)[^`)# ]*)").FindAllStringSubmatch(string(b), -1) {
+			if at, err := filepath.Glob(filepath.Join(root, m[1])); err != nil || len(at) == 0 {
+				t.Errorf("%s names %s, which there is not", page, m[1])
+			}
+		}
+	}
 }
