@@ -8,11 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Numbers of <sys/syscall.h>: package unix has no wrapper that takes these requests.
+const (
+	sysFcntl         = 92
+	sysGetattrlistat = 476
+)
+
 // pathOfFD is the kernel's own path of what is open: F_GETPATH of fcntl(2), the path
 // that a Seatbelt rule is compared with (vn_getpath in both cases).
 func pathOfFD(fd int) (string, error) {
 	var buf [1024]byte // MAXPATHLEN of <sys/param.h>, which F_GETPATH asks for
-	if _, _, errno := unix.Syscall(unix.SYS_FCNTL, uintptr(fd), unix.F_GETPATH, uintptr(unsafe.Pointer(&buf[0]))); errno != 0 {
+	if _, _, errno := unix.Syscall(sysFcntl, uintptr(fd), unix.F_GETPATH, uintptr(unsafe.Pointer(&buf[0]))); errno != 0 {
 		return "", fmt.Errorf("cannot ask for the path of a descriptor: %w", errno)
 	}
 	path, _, ended := strings.Cut(string(buf[:]), "\x00")
@@ -31,7 +37,7 @@ func nameOnDisk(parent int, name string) (string, error) {
 	}
 	list := unix.Attrlist{Bitmapcount: unix.ATTR_BIT_MAP_COUNT, Commonattr: unix.ATTR_CMN_NAME}
 	var buf [12 + 4*256]byte // the head, and NAME_MAX characters of UTF-8 with a NUL
-	_, _, errno := unix.Syscall6(unix.SYS_GETATTRLISTAT, uintptr(parent), uintptr(unsafe.Pointer(p)),
+	_, _, errno := unix.Syscall6(sysGetattrlistat, uintptr(parent), uintptr(unsafe.Pointer(p)),
 		uintptr(unsafe.Pointer(&list)), uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf)), unix.FSOPT_NOFOLLOW)
 	switch errno {
 	case 0:

@@ -246,12 +246,3 @@ func sorted(paths []string) []string {
 	sort.Strings(out)
 	return out
 }
-
-func keys(set map[string]bool) []string {
-	var out []string
-	for k := range set {
-		out = append(out, k)
-	}
-	sort.Strings(out)
-	return out
-}
