@@ -30,7 +30,7 @@ quick: ## vet and test without set-up, race detector or other platforms
 	$(GO) test ./...
 
 soak: ## the long versions of the supervision tests: thousands of executions and kills (an hour)
-	SANDBOXD_SOAK=1 $(GO) test -count=1 -timeout 6h -v -run 'AnyMoment|WhileStarting|NeverBusy|Soak|ThroughCat|SlowReader|EveryExit' ./internal/e2e
+	SANDBOXD_SOAK=1 $(GO) test -count=1 -timeout 6h -v -run 'AnyMoment|WhileStarting|Chaos|NeverBusy|Soak|ThroughCat|SlowReader|EveryExit' ./internal/e2e
 
 bench: build ## the benchmarks, as ratios, into testdata/bench/THIS-MACHINE.txt (BENCHTIME, COUNT)
 	@scripts/bench
