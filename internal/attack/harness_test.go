@@ -48,7 +48,12 @@ func (h *helper) said() string {
 // start starts a helper; env is what its own environment has beside the test's.
 func start(t *testing.T, u testenv.User, p protocol.Policy, env []string, args ...string) *helper {
 	t.Helper()
-	h := &helper{t: t, cmd: exec.Command(testenv.Binary(t), args...)}
+	return startBinary(t, testenv.Binary(t), u, p, env, args...)
+}
+
+func startBinary(t *testing.T, path string, u testenv.User, p protocol.Policy, env []string, args ...string) *helper {
+	t.Helper()
+	h := &helper{t: t, cmd: exec.Command(path, args...)}
 	h.cmd.Env = append(os.Environ(), env...)
 	testenv.As(t, h.cmd, u)
 	r, w, err := os.Pipe()
@@ -130,6 +135,10 @@ func (h *helper) collect(id uint64) outcome {
 	var o outcome
 	for {
 		f := h.next()
+		// The end of the input may come when nothing runs any more.
+		if e, is := f.Body.(protocol.ErrorBody); is && e.Code == protocol.CodeNoExec {
+			continue
+		}
 		if f.ID != id {
 			h.t.Fatalf("got %s under id %d, expected %d", f.Kind, f.ID, id)
 		}

@@ -67,7 +67,7 @@ func newFilter(in Input) *filter {
 // spelling may lead through links that the jail does not have.
 func (f *filter) judge(c candidate) (dir, why string) {
 	if c.excess {
-		return "", fmt.Sprintf("more than %d directories", maxDirs)
+		return "", fmt.Sprintf("more than %d directories or %d bytes", maxDirs, maxList)
 	}
 	if why := reason(c.spelled); why != "" {
 		return "", why
