@@ -5,11 +5,14 @@ package attack
 import (
 	"fmt"
 	"io"
+	"iter"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -50,11 +53,11 @@ func socketAttacks() []attack {
 	} {
 		list = append(list, attack{name: "socket: " + x.name, needs: x.name, do: opens(unix.AF_INET, x.kind, x.proto)})
 	}
-	for name, proto := range map[string]int{
+	for name, proto := range sorted(map[string]int{
 		"route": unix.NETLINK_ROUTE, "sock_diag": unix.NETLINK_SOCK_DIAG, "audit": unix.NETLINK_AUDIT,
 		"kobject_uevent": unix.NETLINK_KOBJECT_UEVENT, "generic": unix.NETLINK_GENERIC, "netfilter": unix.NETLINK_NETFILTER,
 		"xfrm": unix.NETLINK_XFRM, "crypto": unix.NETLINK_CRYPTO, "connector": unix.NETLINK_CONNECTOR,
-	} {
+	}) {
 		a := attack{name: "socket: netlink " + name, do: opens(unix.AF_NETLINK, unix.SOCK_RAW, proto)}
 		if proto != unix.NETLINK_ROUTE {
 			a.needs = "netlink " + name
@@ -62,7 +65,7 @@ func socketAttacks() []attack {
 		list = append(list, a)
 	}
 	// Many kernels have none of these; where one is there, it is no way out either.
-	for name, x := range map[string][2]int{
+	for name, x := range sorted(map[string][2]int{
 		"vsock": {unix.AF_VSOCK, unix.SOCK_STREAM}, "alg": {unix.AF_ALG, unix.SOCK_SEQPACKET}, "key": {unix.AF_KEY, unix.SOCK_RAW},
 		"can": {unix.AF_CAN, unix.SOCK_RAW}, "tipc": {unix.AF_TIPC, unix.SOCK_DGRAM}, "rds": {unix.AF_RDS, unix.SOCK_SEQPACKET},
 		"xdp": {unix.AF_XDP, unix.SOCK_RAW}, "bluetooth": {unix.AF_BLUETOOTH, unix.SOCK_RAW}, "qipcrtr": {unix.AF_QIPCRTR, unix.SOCK_DGRAM},
@@ -70,7 +73,7 @@ func socketAttacks() []attack {
 		"x25": {unix.AF_X25, unix.SOCK_SEQPACKET}, "ax25": {unix.AF_AX25, unix.SOCK_DGRAM}, "ieee802154": {unix.AF_IEEE802154, unix.SOCK_RAW},
 		"phonet": {unix.AF_PHONET, unix.SOCK_DGRAM}, "smc": {unix.AF_SMC, unix.SOCK_STREAM}, "kcm": {unix.AF_KCM, unix.SOCK_DGRAM},
 		"mctp": {unix.AF_MCTP, unix.SOCK_DGRAM}, "rxrpc": {unix.AF_RXRPC, unix.SOCK_DGRAM},
-	} {
+	}) {
 		list = append(list, attack{name: "socket: " + name, needs: "AF_" + strings.ToUpper(name), do: opens(x[0], x[1], 0)})
 	}
 	return append(list,
@@ -243,4 +246,15 @@ func (w *world) receive(c *net.UnixConn) error {
 		return errMissed
 	}
 	return w.reads(fmt.Sprintf("/proc/self/fd/%d/victim-secret", fds[0]))
+}
+
+// sorted goes through a map in the order of its keys.
+func sorted[T any](m map[string]T) iter.Seq2[string, T] {
+	return func(yield func(string, T) bool) {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			if !yield(k, m[k]) {
+				return
+			}
+		}
+	}
 }
