@@ -295,8 +295,13 @@ func ipcAttacks() []attack {
 			return err
 		}},
 		{name: "ipc: System V shared memory by number", do: func(w *world) error {
-			return until(numbers(0, 4096), func(id int) error {
-				b, err := unix.SysvShmAttach(id, 0, unix.SHM_RDONLY)
+			return until(numbers(0, 256), func(index int) error {
+				var ds [256]byte                                                                               // struct shmid_ds
+				id, err := call(unix.SYS_SHMCTL, uintptr(index), 13, uintptr(unsafe.Pointer(&ds[0])), 0, 0, 0) // SHM_STAT
+				if err != nil {
+					return err
+				}
+				b, err := unix.SysvShmAttach(int(id), 0, unix.SHM_RDONLY)
 				if err == nil && !strings.HasPrefix(string(b), w.Secret) {
 					err = errMissed
 				}

@@ -3,6 +3,7 @@
 package attack
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -75,10 +76,12 @@ func (v *host) listen() error {
 			c.Close()
 		}
 	}
+	var plain net.ListenConfig
+	plain.SetMultipathTCP(false) // such a listener is not in /proc/net/tcp
 	v.t.Abstract = "@sandboxd-attack-" + v.nonce
 	v.t.Datagram = v.t.Abstract + "-dgram"
-	for _, at := range [][2]string{{"tcp", "0.0.0.0:0"}, {"unix", v.t.Abstract}, {"unix", "socket"}, {"unix", "../ro/socket"}} {
-		l, err := net.Listen(at[0], at[1])
+	for _, at := range [][2]string{{"tcp4", "0.0.0.0:0"}, {"unix", v.t.Abstract}, {"unix", "socket"}, {"unix", "../ro/socket"}} {
+		l, err := plain.Listen(context.Background(), at[0], at[1])
 		if err != nil {
 			return err
 		}
