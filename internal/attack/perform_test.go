@@ -67,8 +67,8 @@ func namespaces() (names [2]string) {
 // apart starts "@one" and gives its answer.
 func apart(world string, w *world, name string) string {
 	a := byName(name)
-	if strings.Contains(name, "ptrace") || strings.HasPrefix(name, "init: stop") {
-		tracing.Lock() // a process has one tracer at a time
+	if strings.Contains(name, "ptrace") || strings.HasPrefix(name, "init: ") || strings.HasPrefix(name, "signal: ") {
+		tracing.Lock() // a process has one tracer at a time, and SIGCONT ends a stop
 		defer tracing.Unlock()
 	}
 	cmd := exec.Command("/proc/self/exe", "@one", world, name)
