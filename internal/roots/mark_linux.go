@@ -1,6 +1,7 @@
 package roots
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -64,6 +65,9 @@ func (r *Reached) notePlaceholder(path string) {
 		return
 	}
 	f, err := r.Dup(at)
+	if errors.Is(err, os.ErrNotExist) { // gone since: only a placeholder goes by itself
+		r.layout[at] = host.Node{Kind: host.Missing}
+	}
 	if err != nil {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandboxd/internal/host"
 	"sandboxd/internal/plan"
 	"sandboxd/internal/testenv"
 )
@@ -346,5 +347,26 @@ func TestOnePlanHoldsAnInodeTwice(t *testing.T) {
 	must(t, p.Release())
 	if exists(one) {
 		t.Error("left behind")
+	}
+}
+
+// TestLeftoverThatIsGone: the execution before this one may remove its placeholder
+// between the look at it and the question what it is.
+func TestLeftoverThatIsGone(t *testing.T) {
+	path := filepath.Join(testDir(t), ".vscode")
+	p := placeOne(t, path)
+	r, err := newReached()
+	must(t, err)
+	defer r.Close()
+	s := &survey{r: r}
+	s.places, err = newPlaces(r, nil)
+	must(t, err)
+	if _, err := s.walk(filepath.Join(path, "deep")); err != nil {
+		t.Fatal(err)
+	}
+	must(t, p.Release())
+	r.notePlaceholder(filepath.Join(path, "deep"))
+	if n := r.Layout()[path]; !n.Placeholder && n.Kind != host.Missing {
+		t.Errorf("what is gone counts as kind %d", n.Kind)
 	}
 }
