@@ -119,18 +119,28 @@ func TestReceive(t *testing.T) {
 // A stage 2 that dies after its report, but before it was told to execute the command,
 // has executed none.
 func TestDeathAfterTheReport(t *testing.T) {
-	testenv.NoNewFDs(t)
-	s, peer := listening(t)
-	_ = unix.Sendto(peer, spec.Report{}.Append(nil), 0, nil)
-	s.onEvent(<-s.events)
-	unix.Close(peer)
-	s.onEvent(<-s.events)
-	if s.executed || s.fail == nil || s.cause != errEndOfReport {
-		t.Errorf("executed %v, %v", s.executed, s.fail)
-	}
-	s.hush()
-	if s.p.payloadFD >= 0 {
-		unix.Close(s.p.payloadFD)
+	for _, when := range []string{"before the word", "with the word unread"} {
+		t.Run(when, func(t *testing.T) {
+			testenv.NoNewFDs(t)
+			s, peer := listening(t)
+			_ = unix.Sendto(peer, spec.Report{}.Append(nil), 0, nil)
+			report := <-s.events
+			if when == "before the word" {
+				unix.Close(peer)
+				s.onEvent(report)
+			} else {
+				s.onEvent(report)
+				unix.Close(peer)
+			}
+			s.onEvent(<-s.events)
+			if s.executed || s.fail == nil || s.cause != errEndOfReport {
+				t.Errorf("executed %v, %v", s.executed, s.fail)
+			}
+			s.hush()
+			if s.p.payloadFD >= 0 {
+				unix.Close(s.p.payloadFD)
+			}
+		})
 	}
 }
 

@@ -259,11 +259,11 @@ func (s *supervision) allow() {
 			return
 		}
 	}
-	s.allowed = true
 	if s.beforeGo != nil {
 		s.beforeGo()
 	}
-	_, _ = s.p.report.Write([]byte{spec.Go}) // where nobody reads it, fd 4 ends
+	_, err := s.p.report.Write([]byte{spec.Go})
+	s.allowed = err == nil // else stage 2 has died, and fd 4 ends
 }
 
 // identify learns who the payload and the namespace's init are.
