@@ -14,13 +14,13 @@ func BenchmarkCPU(b *testing.B) {
 	p := workspace(ws)
 	for _, way := range []string{"bwrap", "cold", "standby"} {
 		b.Run(way, func(b *testing.B) {
-			run, end := func() {}, func() {}
-			switch way {
-			case "bwrap":
+			var run func()
+			end := func() {}
+			if way == "bwrap" {
 				x := newBare(b, p)
 				run = func() { x.run(b, "/bin/true") }
-			default:
-				args := []string{}
+			} else {
+				var args []string
 				if way == "cold" {
 					args = []string{"--standby=off"}
 				}
