@@ -44,6 +44,28 @@ func TestCeilingsAsTheWitnessReadsThem(t *testing.T) {
 	must(t, g.Remove(0))
 }
 
+// A command that used stage 2's share before that was taken away is found, one within
+// its ceiling is not.
+func TestQuickerThanTheLowering(t *testing.T) {
+	b := fullBase(t)
+	for pids, over := range map[uint64]bool{1: true, 3: true, 4: false, 5: false} {
+		g := create(t, b, 1, protocolLimits(0, pids))
+		cmd := role(g, "wait")
+		cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", "for i in 1 2 3 4 5; do sleep 600 & done; echo ready; read x"}
+		startReady(t, cmd) // six tasks, as many as four and bubblewrap's two
+		err := g.Lower()
+		var exceeded *ExceededError
+		if errors.As(err, &exceeded) != over || !over && err != nil {
+			t.Errorf("pids %d: %v", pids, err)
+		}
+		if over && (exceeded.Tasks != 4 || exceeded.Pids != pids) {
+			t.Errorf("pids %d: %v", pids, err)
+		}
+		must(t, g.Kill())
+		must(t, g.Remove(20*time.Second))
+	}
+}
+
 // Only what was asked for is set.
 func TestOneCeilingLeavesTheOtherOpen(t *testing.T) {
 	b := fullBase(t)

@@ -81,10 +81,11 @@ func (j *job) outside(err error) bool {
 	return true
 }
 
-// lower takes stage 2's share off pids.max before the command is executed: it has the
-// policy's ceiling from its first instruction. Stage 2 starts no thread any more, and
-// those that it has end with its image.
-func (j *job) lower() {
+// lowered takes stage 2's share off pids.max once the command's image runs, and no
+// sooner: until then stage 2's runtime may start a thread, and dies where it cannot (1
+// of 6,000 did). A command that was quicker and used that share is over its ceiling,
+// and killed: it would keep what it has.
+func (j *job) lowered() {
 	if j.group == nil {
 		return
 	}
@@ -92,7 +93,13 @@ func (j *job) lower() {
 	if j.bwrap == nil {
 		scaffold = 0
 	}
-	if err := j.group.LowerTo(scaffold); err != nil {
+	err := j.group.LowerTo(scaffold)
+	var over *cgroup.ExceededError
+	switch {
+	case errors.As(err, &over):
+		j.unheld = append(j.unheld, err.Error()+"; killed")
+		j.killGroup()
+	case err != nil:
 		j.unheld = append(j.unheld, err.Error())
 	}
 }

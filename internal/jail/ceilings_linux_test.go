@@ -49,34 +49,3 @@ func TestKillTakesTheCgroup(t *testing.T) {
 		})
 	}
 }
-
-// The command's own ceiling is set before stage 2 may execute it: a command that forks
-// at once has no head start.
-func TestCeilingsAreLoweredBeforeTheWord(t *testing.T) {
-	_, s, _ := newFake()
-	ours, theirs, err := reportSocket()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ours.Close()
-	defer theirs.Close()
-	s.p.report = ours
-	word := func() int {
-		var b [8]byte
-		n, _, err := unix.Recvfrom(int(theirs.Fd()), b[:], unix.MSG_DONTWAIT)
-		if err != nil {
-			return 0
-		}
-		return n
-	}
-	lowered := 0
-	s.beforeGo = func() {
-		if lowered++; word() != 0 {
-			t.Error("the word came first")
-		}
-	}
-	s.allow()
-	if lowered != 1 || word() != 1 {
-		t.Errorf("lowered %d times, and then no word", lowered)
-	}
-}

@@ -58,7 +58,7 @@ func (r *Run) main(h *Host, k *keeper) {
 		return
 	}
 	s := newSupervision(r, h, p)
-	s.plan, s.reached, s.beforeGo = j.plan, j.reached, j.lower
+	s.plan, s.reached, s.onExec = j.plan, j.reached, j.lowered
 	r.supervise(s, j, guarded)
 	if !s.gather() {
 		r.leftover = fmt.Errorf("a process of the execution could not be ended")

@@ -57,7 +57,7 @@ type supervision struct {
 	plan       plan.Plan
 	reached    *roots.Reached
 	masks      *masks
-	beforeGo   func() // stage 2 only waits and executes from here on
+	onExec     func() // the command's image runs now
 }
 
 func newSupervision(r *Run, h *Host, p *process) *supervision {
@@ -222,6 +222,9 @@ func (s *supervision) onEvent(ev event) {
 	switch {
 	case errors.Is(ev.err, errEndOfReport) && s.allowed:
 		s.executed = true
+		if s.onExec != nil {
+			s.onExec()
+		}
 	case errors.Is(ev.err, unix.ECONNRESET): // stage 2 died before it read the word (unix(7))
 		s.cause, s.fail = errEndOfReport, spawnFailed("stage2: %v", errEndOfReport)
 	case ev.err != nil:
@@ -258,9 +261,6 @@ func (s *supervision) allow() {
 			s.again = time.After(settleEvery)
 			return
 		}
-	}
-	if s.beforeGo != nil {
-		s.beforeGo()
 	}
 	_, err := s.p.report.Write([]byte{spec.Go})
 	s.allowed = err == nil // else stage 2 has died, and fd 4 ends
