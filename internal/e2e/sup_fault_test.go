@@ -149,7 +149,8 @@ s=socket.socket(fileno=4); s.sendmsg([b"\x80"],[(socket.SOL_SOCKET,socket.SCM_RI
 		} {
 			t.Run(tc.name, func(t *testing.T) {
 				m := jailed(t, u)
-				c := m.connect(m.policy(), "--bwrap", m.fake(tc.body))
+				// A jail that is built ahead would be one of these as well.
+				c := m.connect(m.policy(), "--bwrap", m.fake(tc.body), "--standby=off")
 				before := c.settled()
 				for id := uint64(2); id < 3 || id < 4 && tc.msg != ""; id++ {
 					c.start(id, m.dir, "true")

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sandboxd/internal/host"
 )
 
@@ -28,7 +30,7 @@ func mountsOn(list []*placeholder) map[*placeholder]bool {
 	for _, p := range list {
 		foreign = foreign || !p.own
 	}
-	if foreign && !settled() {
+	if foreign && !settled(list) {
 		for _, p := range list {
 			used[p] = used[p] || !p.own
 		}
@@ -96,10 +98,10 @@ const (
 
 // settled waits until no bubblewrap builds a jail: twice in a row, because one that
 // was forked just now is not yet known as one. False means that the bound came first.
-func settled() bool {
+func settled(list []*placeholder) bool {
 	quiet := 0
 	for end := time.Now().Add(settleBound); time.Now().Before(end); time.Sleep(settleLook) {
-		if building() {
+		if building(list) {
 			quiet = 0
 		} else if quiet++; quiet == 2 {
 			return true
@@ -110,7 +112,7 @@ func settled() bool {
 
 // building looks for a bubblewrap without a helper and without a child: its supervisor has the namespace's
 // init as one, and that one the command, once the mounts are made.
-func building() bool {
+func building(list []*placeholder) bool {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return true
@@ -125,12 +127,62 @@ func building() bool {
 			continue
 		}
 		kids, err := os.ReadFile("/proc/" + pid + "/task/" + pid + "/children")
-		if err == nil && len(kids) == 0 && stray(pid) {
+		if err == nil && len(kids) == 0 && stray(pid) && concerns(pid, list) {
 			return true
 		}
 	}
 	return false
 }
+
+// concerns says whether a bubblewrap that builds a jail may still mount on one of the
+// placeholders: it holds a directory above one to bind it, or has bound it. One that
+// was given paths alone shows neither, and has a while to get there.
+func concerns(pid string, list []*placeholder) bool {
+	var above []string
+	var st unix.Stat_t
+	if err := unix.Stat("/proc/"+pid, &st); err != nil || int(st.Uid) != os.Geteuid() {
+		return false // another user's helper makes another user's placeholders
+	}
+	fds, err := os.ReadDir("/proc/" + pid + "/fd")
+	for _, e := range fds {
+		if path, err := os.Readlink("/proc/" + pid + "/fd/" + e.Name()); err == nil && len(path) > 1 {
+			above = append(above, path)
+		}
+	}
+	table, terr := os.ReadFile("/proc/" + pid + "/mountinfo")
+	if err != nil && terr != nil {
+		return true
+	}
+	if mounts, err := ParseMountinfo(table); err == nil {
+		for _, m := range mounts {
+			if path, ok := strings.CutPrefix(m.Point, "/newroot"); ok && path != "" {
+				above = append(above, path)
+			}
+		}
+	}
+	given := false
+	for _, dir := range above {
+		if !strings.HasPrefix(dir, "/dev") && !strings.HasPrefix(dir, "/proc") {
+			given = given || strings.HasPrefix(dir, "/") && !strings.HasPrefix(dir, "/memfd")
+		}
+		for _, p := range list {
+			if host.Beneath(p.op.Path, dir) {
+				return true
+			}
+		}
+	}
+	return !given && young(pid)
+}
+
+// young says that a process has not been looked at for longer than buildBound: the time
+// of its directory in /proc is that of the first look.
+func young(pid string) bool {
+	info, err := os.Stat("/proc/" + pid)
+	return err == nil && time.Since(info.ModTime()) < buildBound
+}
+
+// buildBound is long for a jail of hundreds of mounts.
+const buildBound = 5 * time.Second
 
 // stray says that a bubblewrap lives and that no helper does above it.
 func stray(pid string) bool {
