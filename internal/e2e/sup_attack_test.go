@@ -77,7 +77,9 @@ func (c *sup) scaffolding(word string) (outer, init, command int) {
 	child := func(of int, word string) int {
 		for _, p := range below {
 			args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID))
-			if p.PPID == of && strings.Contains(string(args), word) {
+			// A child of the command that has not executed anything yet, and is
+			// orphaned, looks like it, but leads no session.
+			if sid, _ := unix.Getsid(p.PID); p.PPID == of && strings.Contains(string(args), word) && (word == "bwrap" || sid == p.PID) {
 				return p.PID
 			}
 		}
