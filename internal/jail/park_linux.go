@@ -20,7 +20,7 @@ import (
 // else it is thrown away. So a report, a refusal and a view are those of a jail that
 // was built afresh.
 
-// Bounds of a standby. A parked jail holds about 2 MB and the mounts of its view.
+// Bounds of a standby. A parked jail holds about 4 MB and the mounts of its view.
 const (
 	parkDelay = time.Millisecond // a helper that is to end, or has work, builds none
 	parkLimit = 30 * time.Second // how long one waits for a command
