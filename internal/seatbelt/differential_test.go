@@ -18,8 +18,8 @@ import (
 // policies is how many the differential property draws, and wantPlanned how many of
 // them must have had a plan: the others are refused on both systems.
 const (
-	policies    = "10000"
-	wantPlanned = 4_500
+	policies    = "12000"
+	wantPlanned = 5_000
 )
 
 func TestMain(m *testing.M) {
