@@ -33,15 +33,15 @@ func TestMountProtectedBelowAClosedDirectory(t *testing.T) {
 // A protected entry above a root hides the root: protected is subtractive.
 func TestMountProtectedAboveARoot(t *testing.T) {
 	eachSite(t, func(t *testing.T, s *site) {
-		s.write("top/work/f", "seen\n")
-		p := s.policy(s.protect("top"), func(p *protocol.Policy) { p.WritableRoots = append(p.WritableRoots, s.path("top/work")) })
-		r := s.jail(p, "cat "+s.path("top/work/f")+" 2>/dev/null || echo hidden")
+		s.write("top/job/f", "seen\n")
+		p := s.policy(s.protect("top"), func(p *protocol.Policy) { p.WritableRoots = append(p.WritableRoots, s.path("top/job")) })
+		r := s.jail(p, "cat "+s.path("top/job/f")+" 2>/dev/null || echo hidden")
 		s.expect(r, "hidden\n")
 		if got := entry(t, r, "mounts"); !strings.Contains(got, "rw=1,mask=1") {
 			t.Errorf("report: %q", got)
 		}
 		p.Protected = nil
-		s.expect(s.jail(p, "cat "+s.path("top/work/f")), "seen\n")
+		s.expect(s.jail(p, "cat "+s.path("top/job/f")), "seen\n")
 	})
 }
 
