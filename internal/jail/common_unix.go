@@ -5,6 +5,7 @@ package jail
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -118,5 +119,33 @@ func label(p protocol.Policy) func(string) string {
 			return "scratch"
 		}
 		return ""
+	}
+}
+
+// unheard says whether a report's descriptor has a message or its end to be read, or
+// its reader has queued some, or is through. A helper that was stopped, or got no
+// processor, finds its timers expired together with everything that came in time.
+func unheard(report *os.File, queued int) bool {
+	c, err := report.SyscallConn()
+	if err != nil {
+		return true
+	}
+	waits := true // where the descriptor was closed by its reader
+	_ = c.Control(func(fd uintptr) {
+		ev, err := pollOnce(int(fd), unix.POLLIN, 0)
+		waits = queued > 0 || err == nil && ev != 0
+	})
+	return waits
+}
+
+// pollOnce polls one descriptor; timeout in milliseconds, negative for none.
+func pollOnce(fd int, events int16, timeout int) (int16, error) {
+	for {
+		p := []unix.PollFd{{Fd: int32(fd), Events: events}}
+		_, err := unix.Poll(p, timeout)
+		if err == unix.EINTR {
+			continue
+		}
+		return p[0].Revents, err
 	}
 }

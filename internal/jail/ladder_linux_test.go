@@ -16,6 +16,7 @@ import (
 type fakeHands struct {
 	s      *supervision
 	dead   bool
+	waits  bool // something to hear on fd 4
 	onTerm func()
 	onKill func()
 	began  time.Time
@@ -23,9 +24,10 @@ type fakeHands struct {
 	kills  []time.Duration
 }
 
-func (h *fakeHands) over() bool { return h.dead }
-func (h *fakeHands) term()      { h.terms = append(h.terms, time.Since(h.began)); h.do(h.onTerm) }
-func (h *fakeHands) kill()      { h.kills = append(h.kills, time.Since(h.began)); h.do(h.onKill) }
+func (h *fakeHands) over() bool    { return h.dead }
+func (h *fakeHands) unheard() bool { return h.waits }
+func (h *fakeHands) term()         { h.terms = append(h.terms, time.Since(h.began)); h.do(h.onTerm) }
+func (h *fakeHands) kill()         { h.kills = append(h.kills, time.Since(h.began)); h.do(h.onKill) }
 
 func (h *fakeHands) do(f func()) {
 	if f != nil {
@@ -132,6 +134,21 @@ func TestLadder(t *testing.T) {
 		{name: "the scaffolding dies and a stray holds fd 4", took: time.Second + DrainBound, fail: "end of fd 4",
 			prepare: func(_ *Run, s *supervision, _ *fakeHands) {
 				time.AfterFunc(time.Second, func() { s.p.exit <- nil })
+			}},
+		{name: "the scaffolding ends and the helper hears seconds later that the command ran", took: 5 * time.Second,
+			prepare: func(_ *Run, s *supervision, h *fakeHands) {
+				s.report, s.allowed, s.p.payloadFD, h.waits = &spec.Report{}, true, 1<<20, true
+				s.p.exit <- nil
+				time.AfterFunc(5*time.Second, func() { h.die(); s.events <- event{noMessage, errEndOfReport} })
+			}},
+		{name: "a helper that was stopped beyond the launch bound", took: LaunchBound + time.Second,
+			prepare: func(_ *Run, s *supervision, h *fakeHands) {
+				s.report, s.allowed, s.p.payloadFD, h.waits = &spec.Report{}, true, 1<<20, true
+				time.AfterFunc(LaunchBound+time.Second, func() { h.die(); s.events <- event{noMessage, errEndOfReport} })
+			}},
+		{name: "a stage 2 that never falls silent", took: 2 * LaunchBound, fail: "did not execute",
+			prepare: func(_ *Run, s *supervision, h *fakeHands) {
+				s.report, s.allowed, h.waits = &spec.Report{}, true, true
 			}},
 		{name: "the scaffolding dies under the command", took: time.Second, kills: []time.Duration{time.Second},
 			prepare: func(_ *Run, s *supervision, h *fakeHands) {

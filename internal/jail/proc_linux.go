@@ -203,18 +203,6 @@ func exited(pidfd int) bool {
 	return err == nil && n&(unix.POLLIN|unix.POLLHUP) != 0
 }
 
-// pollOnce polls one descriptor; timeout in milliseconds, negative for none.
-func pollOnce(fd int, events int16, timeout int) (int16, error) {
-	for {
-		p := []unix.PollFd{{Fd: int32(fd), Events: events}}
-		_, err := unix.Poll(p, timeout)
-		if err == unix.EINTR {
-			continue
-		}
-		return p[0].Revents, err
-	}
-}
-
 // pipeBytes says how many bytes wait in a pipe.
 func pipeBytes(f *os.File) int {
 	c, err := f.SyscallConn()

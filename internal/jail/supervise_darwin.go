@@ -90,9 +90,12 @@ func (s *supervision) watch() {
 			s.over, zombie = true, nil
 			silent = time.After(DrainBound) // a stray may hold fd 4
 		case <-silent:
-			if s.report != nil {
+			switch {
+			case unheard(s.p.report, len(s.events)): // this helper was late
+				silent = time.After(DrainBound / 10)
+			case s.report != nil:
 				s.executed = true
-			} else {
+			default:
 				s.cause, s.fail = errEndOfReport, spawnFailed("stage2: %v", errEndOfReport)
 			}
 		case <-launch.C:

@@ -20,9 +20,10 @@ type event struct {
 
 // hands is what the ladder does to processes, and what it asks of them.
 type hands interface {
-	over() bool // the command is known and has ended
-	term()      // TERM to the command and its descendants
-	kill()      // KILL to everything
+	over() bool    // the command is known and has ended
+	term()         // TERM to the command and its descendants
+	kill()         // KILL to everything
+	unheard() bool // fd 4 said something, or ended, that is still to be read
 }
 
 // supervision follows one spawned jail to the end of its command.
@@ -51,6 +52,7 @@ type supervision struct {
 	state      *os.ProcessState // of the scaffolding, once reaped
 	reaped     bool             // the scaffolding was reaped
 	termWanted bool
+	overdue    bool // the launch bound has passed once
 	stopped    Reason
 	stuck      bool
 	unknown    bool // how the command ended
@@ -163,10 +165,19 @@ func (s *supervision) watch() {
 		case <-gone:
 			return
 		case <-silent:
-			if !s.executed {
+			switch {
+			case s.executed:
+			case s.hands.unheard(): // this helper was late, not fd 4
+				silent = time.After(DrainBound / 10)
+			default:
 				s.cause, s.fail = errEndOfReport, spawnFailed("stage2: %v", errEndOfReport)
 			}
 		case <-launch.C:
+			if !s.executed && !s.overdue && s.hands.unheard() { // a helper that was stopped
+				s.overdue = true
+				launch.Reset(s.launchBound())
+				continue
+			}
 			s.tooLate()
 		case <-stop:
 			stop, s.termWanted = nil, true
@@ -181,11 +192,13 @@ func (s *supervision) watch() {
 			s.hands.kill()
 			bound = time.After(KillBound)
 		case <-bound:
-			s.stuck = true
+			s.stuck = !s.hands.over()
 			return
 		}
 	}
 }
+
+func (s *supervision) unheard() bool { return unheard(s.p.report, len(s.events)) }
 
 // climb takes the ladder's first step. A command that ended before any signal was
 // not stopped by anyone.
