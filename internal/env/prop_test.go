@@ -132,22 +132,19 @@ func TestDirsIsEnough(t *testing.T) {
 	})
 }
 
-// walked keeps what resolving the paths meets.
+// walked keeps what resolving the paths meets. A resolution that ended at something
+// unknown, also in front of a ".." of a link, goes on once that is there.
 func walked(l host.Layout, paths []string) host.Layout {
-	out := host.Layout{}
+	out := host.Layout{"/": l["/"]}
 	for _, path := range paths {
-		for range host.MaxHops {
-			res := out.Resolve(path)
-			next := res.Path
-			if res.Node.Kind != host.Unknown || res.Err != nil {
-				break
-			}
-			for ; next != "/"; next = host.Parent(next) {
-				if n, ok := l[next]; ok {
-					out[next] = n
+		for more := true; more; {
+			more = false
+			for at := out.Resolve(path).Path; at != "/"; at = host.Parent(at) {
+				n, exists := l[at]
+				if _, known := out[at]; exists && !known {
+					out[at], more = n, true
 				}
 			}
-			out["/"] = l["/"]
 		}
 	}
 	return out
