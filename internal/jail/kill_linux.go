@@ -207,7 +207,7 @@ func (s *supervision) gather() bool {
 	} else if p.jailed {
 		clean = s.sweep(KillBound) && clean
 	}
-	for _, fd := range []int{p.initFD, p.payloadFD} {
+	for _, fd := range []int{p.initFD, p.payloadFD, p.table} {
 		if fd >= 0 {
 			unix.Close(fd)
 		}

@@ -45,7 +45,7 @@ func (h *fakeHands) die() {
 
 func newFake() (*Run, *supervision, *fakeHands) {
 	r := newRun(Request{}, nil)
-	p := &process{pid: 1 << 30, jailed: true, exit: make(chan *os.ProcessState, 1), initFD: -1, payloadFD: -1}
+	p := &process{pid: 1 << 30, jailed: true, exit: make(chan *os.ProcessState, 1), initFD: -1, payloadFD: -1, table: -1}
 	s := newSupervision(r, &Host{}, p)
 	h := &fakeHands{s: s, began: time.Now()}
 	s.hands = h

@@ -3,7 +3,6 @@ package jail
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,11 +19,8 @@ func (h *Host) Start(req Request, sink Sink) *Run {
 	return r
 }
 
-// main is the whole life of one execution, in a standby's jail if there is one. Its
-// thread is the parent of the scaffolding, whose parent-death signal follows that thread.
+// main is the whole life of one execution, in a standby's jail if there is one.
 func (r *Run) main(h *Host, k *keeper) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	defer close(r.released)
 	if t := r.deadline(); t != nil {
 		defer t.Stop()

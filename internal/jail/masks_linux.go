@@ -43,21 +43,36 @@ func watched(p plan.Plan) (points []string, protected map[string]bool) {
 	return points, protected
 }
 
-// watchMasks starts the watch as soon as the namespace's init is known, which is
-// before the command runs or soon after.
+// openMasks opens the jail's mount table, which keeps it in being, before the command
+// runs: one that ends at once is judged too.
+func (s *supervision) openMasks() {
+	if s.p.table < 0 && s.p.init != 0 {
+		s.p.table, s.p.tableErr = roots.OpenMounts(s.p.init)
+	}
+}
+
+// watchMasks starts the watch once the command has been let go: what reads the table
+// is not to delay it.
 func (s *supervision) watchMasks(p plan.Plan) {
+	table := s.p.table
+	s.p.table = -1
 	points, protected := watched(p)
 	if len(points)+len(protected) == 0 || s.p.init == 0 {
+		if table >= 0 {
+			unix.Close(table)
+		}
 		return
 	}
-	s.masks = &masks{protected: protected, report: s.host.OnMaskLoss == MaskLossReport}
-	s.masks.watch, s.masks.err = roots.StartWatch(s.p.init, points, newPlanned(p, s.reached, points), func(lost []roots.Loss) {
-		for _, l := range lost {
-			if protected[l.Path] && !s.masks.report {
-				s.run.Stop(MaskLost)
+	s.masks = &masks{protected: protected, report: s.host.OnMaskLoss == MaskLossReport, err: s.p.tableErr}
+	if table >= 0 {
+		s.masks.watch, s.masks.err = roots.StartWatch(table, points, newPlanned(p, s.reached, points), func(lost []roots.Loss) {
+			for _, l := range lost {
+				if protected[l.Path] && !s.masks.report {
+					s.run.Stop(MaskLost)
+				}
 			}
-		}
-	})
+		})
+	}
 	// EINVAL: init has left its mount namespace, a moment before its pidfd says so.
 	s.masks.over = s.masks.err != nil && (exited(s.p.initFD) || errors.Is(s.masks.err, unix.EINVAL))
 }

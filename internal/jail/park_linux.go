@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"sandboxd/internal/roots"
 	"sandboxd/internal/stage2/spec"
 	"sandboxd/protocol"
 )
@@ -33,8 +33,7 @@ const (
 // errNoStandby says that a plan is built only when it is needed.
 var errNoStandby = errors.New("no standby for this plan")
 
-// keeper owns one standby. Its thread is the parent of the scaffolding, whose
-// parent-death signal follows it, so an execution that takes the jail runs here too.
+// keeper owns one standby. An execution that takes the jail runs in its goroutine.
 type keeper struct {
 	host  *Host
 	adopt chan *Run
@@ -47,8 +46,6 @@ type keeper struct {
 
 	heard  chan struct{} // closed: stage 2 said something, and what follows is set
 	parked bool          // it waits for a command
-	init   int           // pid of the namespace's init, 0 unknown
-	table  int           // its mount table, -1
 }
 
 // parkable says whether this job's jail may wait: an idle helper leaves nothing in a
@@ -78,7 +75,6 @@ func (j *job) recipe() []byte {
 // run builds the jail and keeps it until somebody takes it or nobody wants it. An
 // execution that finds it over runs by itself.
 func (k *keeper) run(req Request) {
-	runtime.LockOSThread() // for good: the thread ends with this goroutine
 	defer close(k.over)
 	defer k.host.forget(k)
 	select {
@@ -137,13 +133,12 @@ func (k *keeper) hear() {
 	if err != nil || m.Parked == nil {
 		return // it failed: the execution that comes builds its own
 	}
-	row, err := realProc{}.stat(m.pid)
-	if err != nil || row.ppid <= 1 {
+	k.p.findInit(realProc{}, m.pid)
+	if k.p.init == 0 {
 		return
 	}
-	k.init = row.ppid
-	k.table, err = unix.Open(fmt.Sprintf("/proc/%d/mountinfo", k.init), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	k.parked = err == nil
+	k.p.table, k.p.tableErr = roots.OpenMounts(k.p.init)
+	k.parked = k.p.tableErr == nil
 }
 
 // fits says whether the standby is the jail that a job asks for, untouched. The host
@@ -172,7 +167,7 @@ func (k *keeper) fits(r *Run, j *job) bool {
 	if gone || !k.parked {
 		return false
 	}
-	ev, err := pollOnce(k.table, unix.POLLPRI, 0)
+	ev, err := pollOnce(k.p.table, unix.POLLPRI, 0)
 	return err == nil && ev == 0
 }
 
@@ -180,7 +175,6 @@ func (k *keeper) fits(r *Run, j *job) bool {
 // the standby is gone and the job has to start its own.
 func (k *keeper) take(r *Run, j *job) (*process, bool, error) {
 	if k.fits(r, j) && k.command(j.spec.Command) == nil {
-		unix.Close(k.table)
 		k.job.group = nil // the job has it
 		return k.p, true, nil
 	}
@@ -219,18 +213,10 @@ func (k *keeper) discard() {
 	_ = k.p.report.SetReadDeadline(time.Unix(1, 0))
 	k.p.signalGroup(unix.SIGKILL)
 	<-k.heard
-	if k.init > 0 {
-		if fd, err := unix.PidfdOpen(k.init, 0); err == nil {
-			k.p.init, k.p.initFD = k.init, fd
-		}
-	}
 	s.kill()
 	_ = s.gather()
 	for _, f := range []*os.File{k.p.stdin, k.p.stdout, k.p.stderr, k.p.report, k.p.messages} {
 		f.Close()
-	}
-	if k.table >= 0 {
-		unix.Close(k.table)
 	}
 	_ = k.job.release()
 }
@@ -246,7 +232,7 @@ func (h *Host) park(req Request) {
 	if h.NoStandby || h.standing.closed || h.standing.running > 0 || h.standing.keeper != nil || !(&job{facts: h.Facts}).jailed() {
 		return
 	}
-	k := &keeper{host: h, adopt: make(chan *Run), drop: make(chan struct{}), over: make(chan struct{}), heard: make(chan struct{}), table: -1}
+	k := &keeper{host: h, adopt: make(chan *Run), drop: make(chan struct{}), over: make(chan struct{}), heard: make(chan struct{})}
 	h.standing.keeper = k
 	go k.run(req)
 }
@@ -260,7 +246,7 @@ func (h *Host) forget(k *keeper) {
 	}
 }
 
-// launch runs an execution in the standby's thread, or in one of its own.
+// launch runs an execution in the standby's goroutine, or in its own.
 func (h *Host) launch(r *Run) {
 	h.standing.Lock()
 	k := h.standing.keeper

@@ -20,7 +20,7 @@ func listening(t *testing.T) (*supervision, int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{report: ours, exit: make(chan *os.ProcessState, 1), initFD: -1, payloadFD: -1}
+	p := &process{report: ours, exit: make(chan *os.ProcessState, 1), initFD: -1, payloadFD: -1, table: -1}
 	s := newSupervision(newRun(Request{}, nil), &Host{}, p)
 	go s.listen()
 	fd, err := unix.Dup(int(theirs.Fd()))

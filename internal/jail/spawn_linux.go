@@ -3,6 +3,7 @@ package jail
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 
@@ -27,8 +28,11 @@ type process struct {
 	mu     sync.Mutex            // orders signals to the group and the reaping
 	reaped bool
 
-	init      int // pid of the namespace's init, 0 unknown
-	initFD    int // its pidfd, -1
+	init      int  // pid of the namespace's init, 0 unknown
+	initFD    int  // its pidfd, -1
+	settled   bool // it waits, and its life is bound to its supervisor's
+	table     int  // its mount table, -1; tableErr says why there is none
+	tableErr  error
 	payload   int // pid, 0 unknown
 	payloadFD int // its pidfd, -1
 }
@@ -61,12 +65,34 @@ func memfd(name string, b []byte) (*os.File, error) {
 	return f, nil
 }
 
-// spawn starts the scaffolding. It must run on a goroutine that stays locked to
-// its thread until the child has gone: --die-with-parent and Pdeathsig follow
-// the thread that forked (prctl(2), PR_SET_PDEATHSIG).
+// forker is the one thread that starts scaffoldings, and ends with the helper: a
+// parent-death signal follows the thread that forked, not its process (prctl(2),
+// PR_SET_PDEATHSIG). A supervision is then bound to no thread, which saves two
+// switches for whatever it hears.
+var forker = struct {
+	sync.Once
+	work chan func()
+}{work: make(chan func())}
+
+// onForker calls f on that thread, and waits.
+func onForker(f func()) {
+	forker.Do(func() {
+		go func() {
+			runtime.LockOSThread()
+			for f := range forker.work {
+				f()
+			}
+		}()
+	})
+	done := make(chan struct{})
+	forker.work <- func() { f(); close(done) }
+	<-done
+}
+
+// spawn starts the scaffolding.
 func (h *Host) spawn(j *job) (*process, error) {
 	var ps pipes
-	p := &process{jailed: j.bwrap != nil, exit: make(chan *os.ProcessState, 1), initFD: -1, payloadFD: -1}
+	p := &process{jailed: j.bwrap != nil, exit: make(chan *os.ProcessState, 1), initFD: -1, payloadFD: -1, table: -1}
 	files, err := h.childFiles(&ps, p, j)
 	if err != nil {
 		ps.closeAll()
@@ -103,7 +129,8 @@ func (p *process) fork(path string, argv []string, attr *os.ProcAttr) error {
 	forks.Lock()
 	defer forks.Unlock()
 	var err error
-	if p.os, err = os.StartProcess(path, argv, attr); err != nil {
+	onForker(func() { p.os, err = os.StartProcess(path, argv, attr) })
+	if err != nil {
 		return err
 	}
 	p.pid = p.os.Pid

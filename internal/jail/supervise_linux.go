@@ -247,8 +247,9 @@ func (s *supervision) onEvent(ev event) {
 	case ev.Report != nil && s.report == nil:
 		s.report = ev.Report
 		s.identify(ev.message)
-		s.watchMasks(s.plan)
+		s.openMasks()
 		s.allow()
+		s.watchMasks(s.plan)
 		return // which keeps the descriptor
 	}
 	ev.close()
@@ -268,7 +269,7 @@ func (s *supervision) allow() {
 		s.stopped, s.fail = s.run.stopReason(), spawnFailed("stopped before the command ran")
 		return
 	}
-	if s.p.init > 0 {
+	if s.p.init > 0 && !s.p.settled {
 		// Between its fork and its wait it sleeps nowhere (proc_pid_stat(5): S).
 		if row, err := s.table.stat(s.p.init); err == nil && row.state != 'S' && !exited(s.p.initFD) {
 			s.again = time.After(settleEvery)
@@ -297,18 +298,32 @@ func (s *supervision) identify(m message) {
 	if !p.jailed {
 		return
 	}
-	// The supervisor's one child is the namespace's init. It is not reaped
-	// before the supervisor is, so the number cannot have been reused.
-	kids, err := s.table.children(p.pid)
-	if err != nil || len(kids) != 1 {
-		row, err := s.table.stat(m.pid)
-		if err != nil || row.ppid <= 1 || row.ppid == p.pid || row.ppid == os.Getpid() {
+	if p.initFD < 0 { // a standby's is known
+		p.findInit(s.table, m.pid)
+	}
+}
+
+// findInit learns who the namespace's init is: the supervisor's one child, and the
+// payload's parent. It is not reaped before the supervisor is, so the number cannot
+// have been reused.
+func (p *process) findInit(table procTable, payload int) {
+	init := 0
+	if row, err := table.stat(payload); err == nil && row.ppid > 1 && row.ppid != p.pid && row.ppid != os.Getpid() {
+		init = row.ppid
+	}
+	row, err := table.stat(init)
+	if init == 0 || err != nil || row.ppid != p.pid {
+		kids, err := table.children(p.pid)
+		switch {
+		case err == nil && len(kids) == 1:
+			init, row = kids[0], proc{}
+		case init == 0:
 			return // already gone; cleanup reaps what came to us
 		}
-		kids = []int{row.ppid}
 	}
-	if fd, err := unix.PidfdOpen(kids[0], 0); err == nil {
-		p.init, p.initFD = kids[0], fd
+	if fd, err := unix.PidfdOpen(init, 0); err == nil {
+		p.init, p.initFD = init, fd
+		p.settled = row.ppid == p.pid && row.state == 'S' // as in allow
 	}
 }
 

@@ -48,8 +48,20 @@ type Watch struct {
 	lost  map[string]string
 }
 
-// StartWatch watches the given mount points, paths as the jail sees them, of the
-// mount namespace that initPID lives in; that process must not have been reaped.
+// OpenMounts opens the mount table of the namespace that initPID lives in, for
+// StartWatch; that process must not have been reaped. The descriptor keeps the
+// namespace's mounts in being. Plain, close-on-exec, the caller's to close.
+func OpenMounts(initPID int) (int, error) {
+	path := fmt.Sprintf("/proc/%d/mountinfo", initPID)
+	table, err := retry(func() (int, error) { return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
+	if err != nil {
+		return -1, fmt.Errorf("cannot watch the jail's mounts: %w", err)
+	}
+	return table, nil
+}
+
+// StartWatch watches the given mount points, paths as the jail sees them, of a mount
+// table that OpenMounts gave; it takes the descriptor over, and closes it if it fails.
 // Told is called from another goroutine with the points that were found lost,
 // each once; a point that is not mounted even now is lost at once. A rename that
 // carries a mount away does not wake the watch, so it also looks from time to time.
@@ -57,12 +69,7 @@ type Watch struct {
 // Judge is asked about mounts that the host made meanwhile and that propagated into
 // the jail (mount_namespaces(7): bubblewrap's mounts are slaves of the host's). The
 // command runs already, so some may be there before the watch. It may be nil.
-func StartWatch(initPID int, points []string, judge Judge, told func(lost []Loss)) (*Watch, error) {
-	path := fmt.Sprintf("/proc/%d/mountinfo", initPID)
-	table, err := retry(func() (int, error) { return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
-	if err != nil {
-		return nil, fmt.Errorf("cannot watch the jail's mounts: %w", err)
-	}
+func StartWatch(table int, points []string, judge Judge, told func(lost []Loss)) (*Watch, error) {
 	var pipe [2]int
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
 		unix.Close(table)
@@ -70,6 +77,7 @@ func StartWatch(initPID int, points []string, judge Judge, told func(lost []Loss
 	}
 	w := &Watch{table: table, stop: pipe[1], done: make(chan struct{}), told: told, judge: judge,
 		want: map[string]int{}, known: map[uint64]bool{}, lost: map[string]string{}}
+	from := time.Now()
 	mounts, err := w.read()
 	if err != nil {
 		unix.Close(table)
@@ -77,6 +85,7 @@ func StartWatch(initPID int, points []string, judge Judge, told func(lost []Loss
 		unix.Close(pipe[1])
 		return nil, err
 	}
+	w.cost = time.Since(from)
 	now := count(mounts)
 	for _, point := range points {
 		w.want[point] = max(now[point], 1)
@@ -84,7 +93,9 @@ func StartWatch(initPID int, points []string, judge Judge, told func(lost []Loss
 	for _, m := range mounts {
 		w.known[m.ID] = judge == nil || judge.Expected(m, now[m.Point])
 	}
-	go w.run(pipe[0])
+	// What is not as planned even now is told by run, as anything later is.
+	gone := w.differs(mounts)
+	go w.run(pipe[0], len(gone) > 0)
 	return w, nil
 }
 
@@ -111,26 +122,33 @@ func losses(lost map[string]string) []Loss {
 	return out
 }
 
-func (w *Watch) run(wake int) {
+func (w *Watch) run(wake int, look bool) {
 	defer close(w.done)
 	defer unix.Close(wake)
 	// proc_pid_mounts(5): a change of the table shows as POLLPRI and POLLERR.
 	fds := []unix.PollFd{{Fd: int32(w.table), Events: unix.POLLPRI}, {Fd: int32(wake), Events: unix.POLLIN}}
-	for {
-		from := time.Now()
-		lost, err := w.check()
-		w.cost = time.Since(from)
-		if err == nil && len(lost) > 0 && w.told != nil {
-			w.told(lost)
+	for ; ; look = true {
+		if look {
+			w.tell()
 		}
 		fds[0].Revents, fds[1].Revents = 0, 0
-		_, err = unix.Poll(fds, w.pause())
+		_, err := unix.Poll(fds, w.pause())
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if err != nil || fds[1].Revents != 0 {
 			return // Stop looks a last time
 		}
+	}
+}
+
+// tell looks, and says what it found.
+func (w *Watch) tell() {
+	from := time.Now()
+	lost, err := w.check()
+	w.cost = time.Since(from)
+	if err == nil && len(lost) > 0 && w.told != nil {
+		w.told(lost)
 	}
 }
 
@@ -176,6 +194,10 @@ func (w *Watch) missing() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	return w.differs(mounts), nil
+}
+
+func (w *Watch) differs(mounts []Mount) map[string]string {
 	now := count(mounts)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -197,7 +219,7 @@ func (w *Watch) missing() (map[string]string, error) {
 			lose(Loss{point, replaced})
 		}
 	}
-	return gone, nil
+	return gone
 }
 
 // read gives the jail's mounts.
@@ -220,10 +242,10 @@ func count(mounts []Mount) map[string]int {
 
 // readFrom reads a whole file of /proc from its start.
 func readFrom(fd int) ([]byte, error) {
-	var out []byte
-	buf := make([]byte, 1<<16)
+	out := make([]byte, 0, 8<<10)
 	for {
-		n, err := unix.Pread(fd, buf, int64(len(out)))
+		out = slices.Grow(out, 4096) // a page is what one read gives
+		n, err := unix.Pread(fd, out[len(out):cap(out)], int64(len(out)))
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
@@ -232,6 +254,6 @@ func readFrom(fd int) ([]byte, error) {
 		case n == 0:
 			return out, nil
 		}
-		out = append(out, buf[:n]...)
+		out = out[:len(out)+n]
 	}
 }

@@ -22,7 +22,7 @@ func TestWatchTellsOfLostMounts(t *testing.T) {
 	points := []string{in("removed"), in("stays"), in("parent/moved")}
 	jail := start(t, "mount", points[0]+":"+points[1]+":"+points[2])
 	told := make(chan []string, 8)
-	w, err := StartWatch(jail.cmd.Process.Pid, points, nil, func(lost []Loss) { told <- pathsOf(lost) })
+	w, err := watchOf(jail.cmd.Process.Pid, points, nil, func(lost []Loss) { told <- pathsOf(lost) })
 	must(t, err)
 	// The host removes what is under a mask: the mount goes with it.
 	must(t, os.Remove(in("removed")))
@@ -44,7 +44,7 @@ func TestWatchOfAnUndisturbedJail(t *testing.T) {
 	build(t, dir, "a/", "b/")
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
 	jail := start(t, "mount", a)
-	w, err := StartWatch(jail.cmd.Process.Pid, []string{a}, nil, func(lost []Loss) { t.Errorf("told of %v", lost) })
+	w, err := watchOf(jail.cmd.Process.Pid, []string{a}, nil, func(lost []Loss) { t.Errorf("told of %v", lost) })
 	must(t, err)
 	jail.kill()
 	lost, err := w.Stop()
@@ -55,7 +55,7 @@ func TestWatchOfAnUndisturbedJail(t *testing.T) {
 	// One that was never mounted is told of at once.
 	other := start(t, "mount", a)
 	told := make(chan []string, 1)
-	w, err = StartWatch(other.cmd.Process.Pid, []string{a, b}, nil, func(lost []Loss) { told <- pathsOf(lost) })
+	w, err = watchOf(other.cmd.Process.Pid, []string{a, b}, nil, func(lost []Loss) { told <- pathsOf(lost) })
 	must(t, err)
 	if lost := <-told; !slices.Equal(lost, []string{b}) {
 		t.Errorf("told of %v", lost)
@@ -63,7 +63,15 @@ func TestWatchOfAnUndisturbedJail(t *testing.T) {
 	if _, err := w.Stop(); err != nil {
 		t.Error(err)
 	}
-	if _, err := StartWatch(1<<22+1, nil, nil, nil); err == nil {
+	if _, err := watchOf(1<<22+1, nil, nil, nil); err == nil {
 		t.Error("watching a process that does not exist")
 	}
+}
+
+func watchOf(pid int, points []string, judge Judge, told func([]Loss)) (*Watch, error) {
+	table, err := OpenMounts(pid)
+	if err != nil {
+		return nil, err
+	}
+	return StartWatch(table, points, judge, told)
 }

@@ -13,6 +13,11 @@ type Loss struct{ Path, How string }
 // Judge knows which mounts were planned.
 type Judge interface{ Lost(m Mount) []Loss }
 
+// OpenMounts fails, like StartWatch.
+func OpenMounts(int) (int, error) {
+	return -1, errors.New("cannot watch mounts: this system has none")
+}
+
 // StartWatch fails: there are no mounts to watch here.
 func StartWatch(int, []string, Judge, func([]Loss)) (*Watch, error) {
 	return nil, errors.New("cannot watch mounts: this system has none")
