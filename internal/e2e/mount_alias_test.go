@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -177,6 +178,47 @@ func TestMountByTheHostDuringTheRun(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A host that mounts and unmounts all the time, as one that starts containers does: a
+// jail that was built meanwhile is built anew, and the command runs once.
+func TestMountByTheHostWhileItIsBuilt(t *testing.T) {
+	eachSite(t, func(t *testing.T, s *site) {
+		s.mkdir("alias")
+		s.mkdir("elsewhere")
+		s.share("ws")
+		h := connect(t, s.u, s.policy(func(p *protocol.Policy) { p.ReadableRoots = append(p.ReadableRoots, "/") }))
+		stop, done := make(chan struct{}), make(chan int)
+		go func() {
+			for n := 0; ; n++ {
+				if unix.Mount(s.path("elsewhere"), s.path("alias"), "", unix.MS_BIND, "") == nil {
+					time.Sleep(3 * time.Millisecond)
+					_ = unix.Unmount(s.path("alias"), unix.MNT_DETACH)
+				}
+				select {
+				case <-stop:
+					done <- n
+					return
+				case <-time.After(time.Duration(20+n%20) * time.Millisecond):
+				}
+			}
+		}()
+		for n := range uint64(40) {
+			h.start(2+n, s.ws, "sh", "-c", "read x; echo $x >>log; echo $x")
+			h.send(2+n, protocol.ExecStdin{Data: []byte("once\n"), EOF: true})
+			if r := h.collect(2 + n); r.exit == nil || r.stdout != "once\n" {
+				t.Errorf("%d: got %q, %+v, %+v", n, r.stdout, r.exit, r.fail)
+			}
+		}
+		close(stop)
+		if n := <-done; n < 10 {
+			t.Errorf("the host mounted %d times", n)
+		}
+		if n := strings.Count(s.read("ws/log"), "once\n"); n != 40 {
+			t.Errorf("the commands ran %d times", n)
+		}
+		s.end(h)
+	})
 }
 
 // A mount that arrives in a readable root is not writable through it.

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -195,6 +196,10 @@ func (s *site) tree() string {
 	s.t.Helper()
 	var b strings.Builder
 	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) { // a helper takes it away just now
+			fmt.Fprintf(&b, "gone: %s\n", path)
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -202,6 +207,10 @@ func (s *site) tree() string {
 			return filepath.SkipDir
 		}
 		i, err := d.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			fmt.Fprintf(&b, "gone: %s\n", path)
+			return nil
+		}
 		if err != nil {
 			return err
 		}

@@ -25,6 +25,17 @@ func (r *Run) main(h *Host, k *keeper) {
 	if t := r.deadline(); t != nil {
 		defer t.Stop()
 	}
+	for left := moveRetries; r.attempt(h, k, left > 0); left-- {
+		k = nil
+	}
+}
+
+// moveRetries is how often a jail is built anew at most.
+const moveRetries = 20
+
+// attempt makes one jail and runs the command in it. It is true where nothing ran and
+// the host, which mounted or unmounted something meanwhile, is to be looked at again.
+func (r *Run) attempt(h *Host, k *keeper, more bool) (again bool) {
 	built := r.impatience(h)
 	j, err := h.prepare(r.req, k)
 	defer func() { r.leftover = errors.Join(r.leftover, j.release()) }()
@@ -38,27 +49,32 @@ func (r *Run) main(h *Host, k *keeper) {
 		j.disown(k)
 	}
 	if late {
-		return
+		return false
 	}
 	if err != nil {
 		r.finish(nil, asError(err, refused))
-		return
+		return false
 	}
 	if r.stopReason() != NotStopped {
 		r.finish(r.exitOf(j, nil, nil, r.neverStarted()), nil)
-		return
+		return false
 	}
 	p, err := j.process(r, k)
 	if err != nil {
 		r.finish(nil, asError(err, spawnFailed))
-		return
+		return false
 	}
 	s := newSupervision(r, h, p)
-	s.plan, s.reached, s.onExec = j.plan, j.reached, j.lowered
-	r.supervise(s, j, guarded)
+	s.plan, s.reached = j.plan, j.reached
+	exit, failed := r.supervise(s, j, guarded)
+	again = more && exit == nil && !s.allowed && j.moved() && time.Since(r.start) < LaunchBound
+	if !again {
+		r.finish(exit, failed)
+	}
 	if !s.gather() {
 		r.leftover = fmt.Errorf("a process of the execution could not be ended")
 	}
+	return again
 }
 
 // impatience finishes an execution that is stopped while the host is still being looked
@@ -104,7 +120,7 @@ func (j *job) process(r *Run, k *keeper) (*process, error) {
 }
 
 // supervise runs from the spawned scaffolding to the result.
-func (r *Run) supervise(s *supervision, j *job, guarded guard) {
+func (r *Run) supervise(s *supervision, j *job, guarded guard) (*protocol.ExecExit, *Error) {
 	p := s.p
 	s.group = j.killGroup
 	limit := r.req.Policy.Limits.OutputBytes
@@ -119,9 +135,17 @@ func (r *Run) supervise(s *supervision, j *job, guarded guard) {
 		s.harvested = make(chan struct{})
 		go s.harvest()
 	}
-	go func() { defer close(fed); r.stdin.pump(p.stdin) }()
+	running := false
+	s.onExec = func() {
+		running = true
+		j.lowered()
+		go func() { defer close(fed); r.stdin.pump(p.stdin) }() // not before: another jail may get it
+	}
 
 	s.watch()
+	if !running {
+		close(fed)
+	}
 	e := ended{}
 	if s.fail == nil && !s.stuck {
 		var known bool
@@ -133,7 +157,9 @@ func (r *Run) supervise(s *supervision, j *job, guarded guard) {
 	s.tearDown()
 	e.found = append(s.lostMasks(), guarded.changed()...)
 	s.hush()
-	r.stdin.close()
+	if running {
+		r.stdin.close()
+	}
 	_ = p.stdin.Close()
 	<-fed
 	if s.cause != nil {
@@ -142,10 +168,9 @@ func (r *Run) supervise(s *supervision, j *job, guarded guard) {
 	}
 	text.end(0)
 	if !r.drained(out, errs) {
-		r.finish(nil, spawnFailed("cannot pass the output on: nobody reads it"))
-		return
+		return nil, spawnFailed("cannot pass the output on: nobody reads it")
 	}
-	r.finish(r.conclude(s, j, out, errs, e))
+	return r.conclude(s, j, out, errs, e)
 }
 
 // conclude is the terminal frame of a spawned execution.

@@ -24,6 +24,7 @@ type job struct {
 	host    *Host
 	req     Request
 	facts   host.Facts
+	mounts  uint64 // version of the host's mount table before the survey
 	reached *roots.Reached
 	plan    plan.Plan
 	audit   plan.Audit
@@ -88,6 +89,7 @@ func (j *job) jailed() bool { return j.facts.Bwrap.State != host.Absent }
 func (j *job) survey() error {
 	p := j.req.Policy
 	j.facts.Cwd = j.req.Cwd
+	j.mounts = j.host.mounts.current()
 	mounts, _, err := j.host.mounts.now()
 	if err != nil {
 		return err

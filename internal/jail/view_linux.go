@@ -19,6 +19,7 @@ type mountTable struct {
 	fd      int // a plain descriptor: the runtime's own poller would take the events away
 	mounts  []roots.Mount
 	devices []string // each once
+	version uint64   // how often the table was read
 }
 
 func openMountTable() (*mountTable, error) {
@@ -43,6 +44,7 @@ func (t *mountTable) changed() bool {
 }
 
 func (t *mountTable) read() error {
+	t.version++
 	data := make([]byte, 0, 16<<10)
 	for {
 		if cap(data)-len(data) < 4096 {
@@ -86,6 +88,17 @@ func (t *mountTable) now() (mounts []roots.Mount, devices []string, err error) {
 	}
 	return t.mounts, t.devices, nil
 }
+
+// current is the version of the table as it is.
+func (t *mountTable) current() uint64 {
+	_, _, _ = t.now() // an error is met again by whoever needs the mounts
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.version
+}
+
+// moved says whether the host mounted or unmounted something since the job looked.
+func (j *job) moved() bool { return j.host.mounts.current() != j.mounts }
 
 // view is what stage 2 compares the jail's mount table with: what bubblewrap was told
 // to mount, and which of the host's mounts a recursive bind brings along.
