@@ -41,6 +41,9 @@ func Changes(before, after State) []string {
 	if after.unread && !before.unread {
 		out = append(out, fmt.Sprintf("the index of the repository in %q cannot be read, so that what it names was not looked at", after.top))
 	}
+	if after.looks < 0 {
+		out = append(out, fmt.Sprintf("the repositories in %q have more worktrees than are looked at (%d in all), so that a rebase that runs commands may be among the rest; look at them before you use git there", after.top, maxLooks))
+	}
 	if !after.complete {
 		out = append(out, fmt.Sprintf("only %d directories of %q were searched for repositories that the command made", after.searched, after.top))
 	}

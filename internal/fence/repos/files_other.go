@@ -4,4 +4,7 @@ package repos
 
 import "os"
 
-const readFlags = os.O_RDONLY
+const (
+	readFlags = os.O_RDONLY
+	dirFlags  = os.O_RDONLY
+)

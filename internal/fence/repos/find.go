@@ -2,8 +2,8 @@ package repos
 
 import (
 	"io/fs"
-	"os"
 	"path/filepath"
+	"slices"
 )
 
 // Kind is the form in which a repository is there.
@@ -31,25 +31,46 @@ const Search = 20_000
 // directories were read and there are more.
 func Find(top string, most int) (found []Repo, complete bool) {
 	queue := []string{top}
-	for n := 0; len(queue) > 0; n++ {
-		if n == most {
-			return found, false
-		}
+	complete = true
+	for n := 1; len(queue) > 0 && n <= most; n++ {
 		dir := queue[0]
 		queue = queue[1:]
-		entries, _ := os.ReadDir(dir)
-		here := inDirectory(dir, entries)
-		found = append(found, here...)
-		bare := len(here) > 0 && here[len(here)-1].Kind == Bare
-		for _, e := range entries {
-			if !e.IsDir() || e.Name() == ".git" || bare && internal[e.Name()] {
-				continue
-			}
-			queue = append(queue, filepath.Join(dir, e.Name()))
+		here, below, all := directory(dir, most-n-len(queue))
+		found, complete = append(found, here...), complete && all
+		for _, name := range below {
+			queue = append(queue, filepath.Join(dir, name))
 		}
 	}
-	return found, true
+	return found, complete && len(queue) == 0
 }
+
+// directory reads one: what git takes for a repository there, and the directories in it
+// to go on with, of which no more than room are kept.
+func directory(dir string, room int) (found []Repo, below []string, all bool) {
+	var own []fs.DirEntry
+	keep := max(room, 0) + len(internal) + 1
+	eachEntry(dir, func(e fs.DirEntry) bool {
+		if marks[e.Name()] {
+			own = append(own, e)
+		}
+		if e.IsDir() && e.Name() != ".git" && len(below) < keep {
+			below = append(below, e.Name())
+		}
+		return true
+	})
+	found = inDirectory(dir, own)
+	if len(found) > 0 && found[len(found)-1].Kind == Bare {
+		below = slices.DeleteFunc(below, func(name string) bool { return internal[name] })
+	}
+	slices.Sort(below)
+	if len(below) > room {
+		return found, below[:max(room, 0)], false
+	}
+	return found, below, true
+}
+
+// marks are the names that inDirectory looks at.
+var marks = map[string]bool{".git": true, "HEAD": true, "commondir": true, "objects": true, "refs": true}
 
 // internal are directories of a bare repository in which no work lies.
 var internal = map[string]bool{"objects": true, "refs": true, "hooks": true, "info": true, "logs": true}

@@ -10,6 +10,13 @@ import (
 // maxIndex bounds the index that is read, in bytes: about 600,000 files.
 const maxIndex = 64 << 20
 
+// Bounds of what an index may say. Version 4 has each path as a change of the one before
+// it, so that a few bytes of every entry can stand for all the megabytes of the first.
+const (
+	maxPath  = 4096    // PATH_MAX of Linux: nothing longer can be there
+	maxLinks = 1 << 14 // other repositories
+)
+
 // gitlink is the mode of an entry that stands for another repository's commit.
 const gitlink = 0o160000
 
@@ -23,7 +30,7 @@ const (
 // Gitlinks lists the paths, relative to the work tree, that a git directory's index
 // has for other repositories: `git status` starts git in each of them that has a
 // .git, with the configuration there. See gitformat-index(5). ok is false for an
-// index that cannot be read; none at all is an empty one.
+// index that cannot be read to its end; none at all is an empty one.
 func Gitlinks(dir string) (paths []string, ok bool) {
 	at := filepath.Join(dir, "index")
 	for range 2 { // a split index, and the one that it adds to
@@ -33,7 +40,9 @@ func Gitlinks(dir string) (paths []string, ok bool) {
 		}
 		index, ok := parseIndex(b, 20)
 		if !ok {
-			index, ok = parseIndex(b, 32)
+			if other, fits := parseIndex(b, 32); fits {
+				index, ok = other, true
+			}
 		}
 		paths = append(paths, index.links...)
 		if !ok || index.base == "" {
@@ -71,10 +80,13 @@ func parseIndex(index []byte, hash int) (f indexFile, ok bool) {
 			size += 2
 		}
 		path, n := entryPath(rest, size, last, version)
-		if n == 0 {
+		if n == 0 || len(path) > maxPath {
 			return f, false
 		}
 		if mode&0o170000 == gitlink {
+			if len(f.links) == maxLinks {
+				return f, false
+			}
 			f.links = append(f.links, string(path))
 		}
 		rest, last = rest[n:], path

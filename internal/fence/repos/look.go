@@ -3,7 +3,6 @@ package repos
 import (
 	"bufio"
 	"bytes"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,6 +20,8 @@ type State struct {
 	searched int // directories; 0 for top alone
 	complete bool
 	unread   bool // the index of top
+	looks    int  // entries of git directories that may still be read
+	lists    int  // bytes of rebases' lists that may still be read
 }
 
 type place struct {
@@ -34,7 +35,7 @@ type place struct {
 // names, and with most above 0 those in that many directories below it. caches are
 // the places of what a tool keeps that it runs or obeys.
 func Look(top string, most int, caches ...Places) State {
-	s := State{top: top, repos: map[string]place{}, execs: map[string][]byte{}, links: map[string]bool{}, caches: caches, searched: most}
+	s := State{top: top, repos: map[string]place{}, execs: map[string][]byte{}, links: map[string]bool{}, caches: caches, searched: most, looks: maxLooks, lists: maxLists}
 	found, complete := Find(top, max(most, 1))
 	s.complete = complete || most == 0
 	for _, r := range found {
@@ -47,19 +48,6 @@ func Look(top string, most int, caches ...Places) State {
 		}
 	}
 	return s
-}
-
-// Places are what a pattern, as of path.Match, finds below a directory. The
-// directory's own name is no pattern.
-type Places struct{ Dir, Pattern string }
-
-// Matches lists them.
-func (p Places) Matches() (paths []string) {
-	names, _ := fs.Glob(os.DirFS(p.Dir), p.Pattern)
-	for _, name := range names {
-		paths = append(paths, filepath.Join(p.Dir, filepath.FromSlash(name)))
-	}
-	return paths
 }
 
 // Again takes the state of the same places.
@@ -84,8 +72,10 @@ func (s *State) add(r Repo, cache bool) {
 	}
 	s.rebase(dir)
 	common := Common(dir)
-	s.rebase(common)
-	for _, tree := range (Places{common, "worktrees/*"}).Matches() {
+	if common != dir {
+		s.rebase(common)
+	}
+	for _, tree := range (Places{common, "worktrees/*"}).matches(&s.looks) {
 		s.rebase(tree)
 	}
 }
@@ -119,14 +109,22 @@ func (s *State) gitlinks() {
 	}
 }
 
-// maxTodo bounds the list of a rebase that is read, in bytes.
-const maxTodo = 4 << 20
+// maxTodo bounds the list of a rebase that is read, in bytes, and maxLists all of them
+// together: what they run is kept.
+const (
+	maxTodo  = 4 << 20
+	maxLists = 4 * maxTodo
+)
 
 // rebase reads the commands that `git rebase --continue` will run. A list that
 // cannot be read counts as one.
-func (s State) rebase(dir string) {
+func (s *State) rebase(dir string) {
+	if s.looks--; s.looks < 0 {
+		return
+	}
 	at := filepath.Join(dir, "rebase-merge", "git-rebase-todo")
-	text, err := ReadSmall(at, maxTodo)
+	text, err := ReadSmall(at, int64(min(maxTodo, s.lists)))
+	s.lists -= len(text)
 	if err != nil {
 		if exists(at) {
 			s.execs[dir] = []byte(err.Error())
