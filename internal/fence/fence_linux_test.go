@@ -1,11 +1,14 @@
 package fence
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"sandboxd/protocol"
 )
@@ -211,5 +214,55 @@ func TestPlantedCommondirIsSaid(t *testing.T) {
 		if !guarded || len(r.Policy.Mounts)+len(r.Policy.Protected) != len(r.Guards) {
 			t.Errorf("%q: %+v", text, r.Guards)
 		}
+	}
+}
+
+// A command can make any number of worktrees, and with them of paths to guard.
+func TestGuardsAreBounded(t *testing.T) {
+	for n, want := range map[int]string{10: "", maxGuards / 3: "such paths already"} {
+		top := place(t)
+		dirs(t, top, "ws/.git/hooks")
+		for i := range n {
+			dirs(t, top, fmt.Sprintf("ws/.git/worktrees/%d/x", i))
+		}
+		r, err := Fence(input(top))
+		if want == "" {
+			if err != nil || len(r.Guards) < 4*n {
+				t.Errorf("%d worktrees: %d guards, %v", n, len(r.Guards), err)
+			}
+		} else if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d worktrees: %v", n, err)
+		}
+	}
+}
+
+// What could be a placeholder is waited for, but not all that a command can make.
+func TestFreshDirectoriesAreNotWaitedForLong(t *testing.T) {
+	top := place(t)
+	b := &builder{}
+	for i := range 6 * int(waiting/unmarked) {
+		dirs(t, top, fmt.Sprintf("ws/%d", i))
+	}
+	begin := time.Now()
+	for i := range 6 * int(waiting/unmarked) {
+		if info, err := b.stands(fmt.Sprintf("%s/ws/%d", top, i)); err != nil || !info.IsDir() {
+			t.Fatalf("%v, %v", info, err)
+		}
+	}
+	if took := time.Since(begin); took < waiting || took > 3*waiting {
+		t.Errorf("waited for %v", took)
+	}
+}
+
+func TestFirstOutput(t *testing.T) {
+	out, err := firstOutput(exec.Command("yes"), 1<<20)
+	if err != nil || len(out) != 1<<20 {
+		t.Errorf("one that goes on: %d bytes, %v", len(out), err)
+	}
+	if out, err = firstOutput(exec.Command("printf", "abc"), 4); err != nil || string(out) != "abc" {
+		t.Errorf("a short one: %q, %v", out, err)
+	}
+	if out, err = firstOutput(exec.Command("sh", "-c", "echo a; exit 3"), 4); err == nil {
+		t.Errorf("one that fails: %q", out)
 	}
 }

@@ -3,6 +3,8 @@ package fence
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,11 +53,32 @@ func (g git) list(env []string, flags ...string) []string {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, string(g), append(append([]string{"config"}, flags...), "-z", "--list")...)
 	cmd.Dir, cmd.Env = "/", append(os.Environ(), env...)
-	out, err := cmd.Output()
+	out, err := firstOutput(cmd, maxListed)
 	if err != nil {
 		return nil
 	}
 	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+}
+
+// maxListed bounds what is taken of a list, in bytes.
+const maxListed = 16 << 20
+
+// firstOutput is a command's output up to a size in bytes. One that says more is ended.
+func firstOutput(cmd *exec.Cmd, most int64) ([]byte, error) {
+	pipe, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return nil, err
+	}
+	out, err := io.ReadAll(io.LimitReader(pipe, most))
+	if int64(len(out)) == most {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		return out, err
+	}
+	return out, errors.Join(err, cmd.Wait())
 }
 
 // last is the value of a key that git would take, "" for none.

@@ -84,17 +84,24 @@ func addAll(add adder, dir string, list []Guarded) {
 	}
 }
 
+// maxGuards bounds the guarded paths: a command can make any number of worktrees, and
+// each path is looked at for a while.
+const maxGuards = 2048
+
 // add guards one path, unless the user opened or hid it by name.
 func (b *builder) add(path, why string) error {
 	if b.decided(path) || slices.ContainsFunc(b.out.Guards, func(g Guard) bool { return g.Path == path }) {
 		return nil
+	}
+	if len(b.out.Guards) == maxGuards {
+		return fmt.Errorf("cannot guard %q: there are %d such paths already, and a policy takes few more; name a narrower workspace, or give --no-guard", path, maxGuards)
 	}
 	missing := false
 	for at := b.anchor(path); at != path; {
 		rest := strings.TrimPrefix(strings.TrimPrefix(path, at), "/")
 		name, _, _ := strings.Cut(rest, "/")
 		at = filepath.Join(at, name)
-		info, err := stands(at)
+		info, err := b.stands(at)
 		switch {
 		case os.IsNotExist(err):
 			missing = true
@@ -120,18 +127,23 @@ func (b *builder) add(path, why string) error {
 	return nil
 }
 
-// How long a placeholder is without its mark after it was made, at most.
+// How long a placeholder is without its mark after it was made, at most, and how long
+// all that a command has just made may keep a run waiting for that.
 const (
 	unmarked = 50 * time.Millisecond
 	look     = 5 * time.Millisecond
+	waiting  = 2 * time.Second
 )
 
 // stands says what is at a path. A placeholder of another run in this workspace, or of
 // one that was killed, is nothing: as a mount it would be gone by the time it is
 // bound, or would be taken away under the command. One that is being made just now
 // has no mark yet, one that is being removed no longer.
-func stands(at string) (os.FileInfo, error) {
-	for end := time.Now().Add(unmarked); ; time.Sleep(look) {
+func (b *builder) stands(at string) (os.FileInfo, error) {
+	begin := time.Now()
+	end := begin.Add(min(unmarked, waiting-b.waited))
+	defer func() { b.waited += time.Since(begin) }()
+	for ; ; time.Sleep(look) {
 		info, err := os.Lstat(at)
 		if err != nil {
 			return nil, err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"sandboxd/internal/fence/repos"
 	"sandboxd/protocol"
@@ -105,6 +106,7 @@ type builder struct {
 	repo   repository
 	git    git
 	user   []setting // of the user's own git configuration
+	waited time.Duration
 	out    Result
 }
 

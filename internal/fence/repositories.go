@@ -136,9 +136,8 @@ func (b *builder) guardOther(r repos.Repo) error {
 // guardTarget guards one common directory with its linked worktrees and submodules.
 func (b *builder) guardTarget(t target, add adder) {
 	addAll(add, t.dir, GitGuarded)
-	trees, _ := os.ReadDir(filepath.Join(t.dir, "worktrees"))
-	for _, tree := range trees {
-		if at := filepath.Join(t.dir, "worktrees", tree.Name()); tree.IsDir() {
+	for _, at := range (repos.Places{Dir: t.dir, Pattern: "worktrees/*"}).Matches() {
+		if info, err := os.Lstat(at); err == nil && info.IsDir() {
 			addAll(add, at, WorktreeGuarded)
 			b.guardModules(at, add)
 		}
@@ -153,12 +152,16 @@ func (b *builder) guardTarget(t target, add adder) {
 // protected in it.
 func (b *builder) guardModules(dir string, add adder) {
 	at := filepath.Join(dir, Modules.Name)
-	if info, err := stands(at); err != nil || !info.IsDir() {
+	if info, err := b.stands(at); err != nil || !info.IsDir() {
 		add(at, Modules.Why)
 		return
 	}
 	closed := b.close(at)
 	for _, module := range modules(at, 0) {
+		if len(b.out.Guards) == maxGuards {
+			add(module, Modules.Why) // which says so
+			return
+		}
 		if closed { // what is in it stays the command's
 			b.writable(module)
 		}
