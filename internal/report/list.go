@@ -77,13 +77,15 @@ func (l list) strings() []string {
 		}
 		return rank(a) - rank(b)
 	})
-	var out []string
-	seen, skips := map[string]bool{}, map[string]int{}
-	for i, e := range sorted {
-		if seen[e.text] {
-			continue
-		}
+	seen := map[string]bool{}
+	sorted = slices.DeleteFunc(sorted, func(e entry) bool {
+		again := seen[e.text]
 		seen[e.text] = true
+		return again
+	})
+	var out []string
+	skips := map[string]int{}
+	for i, e := range sorted {
 		if e.skip {
 			skips[e.tag]++
 		}

@@ -361,3 +361,19 @@ func TestFeatures(t *testing.T) {
 		}
 	}
 }
+
+// What does not fit is counted, whatever is said twice.
+func TestMoreSkipsThanAreListed(t *testing.T) {
+	for _, again := range []int{0, 1, maxSkips + 2} {
+		got := Entries(changed(func(o *Outcome) {
+			for i := range maxSkips + 3 {
+				o.Extra = append(o.Extra, plan.Skip{Tag: "guard", Reason: number(uint64(i))})
+			}
+			o.Extra = append(o.Extra, plan.Skip{Tag: "guard", Reason: number(uint64(again))})
+		}))
+		listed := slices.DeleteFunc(got, func(e string) bool { return !strings.HasPrefix(e, "skip:guard: ") })
+		if len(listed) != maxSkips+1 || listed[maxSkips] != "skip:guard: and 3 more of this kind" {
+			t.Errorf("%d again: %q", again, listed)
+		}
+	}
+}
