@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"sandboxd/internal/env"
@@ -13,6 +12,7 @@ import (
 	"sandboxd/internal/host"
 	"sandboxd/internal/host/probe"
 	"sandboxd/internal/plan"
+	"sandboxd/internal/policy"
 	"sandboxd/internal/roots"
 	"sandboxd/protocol"
 )
@@ -118,7 +118,7 @@ func (e explainer) sceneWith(t task, pretend string) (explain.Scene, error) {
 		optional = append(optional, a.physical)
 	}
 	reached, err := roots.Survey(plan.Paths(t.policy, f), roots.Writability{
-		Paths: writable(t.policy), Shared: roots.SharedDirs(nil), Optional: optional,
+		Paths: policy.Writable(t.policy), Shared: roots.SharedDirs(nil), Optional: optional,
 		Narrow: plan.Narrow(t.policy), Label: label(t.policy),
 	})
 	if err != nil {
@@ -131,20 +131,6 @@ func (e explainer) sceneWith(t task, pretend string) (explain.Scene, error) {
 	}
 	groups, _ := os.Getgroups() // none on a system that has none
 	return explain.New(t.policy, f, groups)
-}
-
-// writable is what the policy itself lets its command write.
-func writable(p protocol.Policy) []string {
-	out := slices.Clone(p.WritableRoots)
-	for _, m := range p.Mounts {
-		if m.Access == protocol.ReadWrite {
-			out = append(out, m.Path)
-		}
-	}
-	if p.Scratch != protocol.ScratchTmpfs {
-		out = append(out, p.Scratch)
-	}
-	return out
 }
 
 // label names the entry that a path stands in, for refusals.

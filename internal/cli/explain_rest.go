@@ -159,6 +159,5 @@ func (e explainer) environment(t task, sc explain.Scene) environmentOf {
 		}
 	}
 	slices.Sort(out.LeftOut)
-	slices.Sort(out.LeftOut)
 	return out
 }

@@ -15,8 +15,8 @@ import (
 
 	"sandboxd/internal/host"
 	"sandboxd/internal/plan"
+	"sandboxd/internal/policy"
 	"sandboxd/internal/roots"
-	"sandboxd/protocol"
 )
 
 // The fixed destination, below the workspace.
@@ -48,7 +48,7 @@ func (r Request) destination() (*os.File, error) {
 	f := host.Facts{OS: runtime.GOOS, UID: os.Getuid(), GID: os.Getgid(), Home: os.Getenv("HOME"), SSHAuth: os.Getenv("SSH_AUTH_SOCK")}
 	home := path.Join(r.Workspace, homeDir)
 	reached, err := roots.Survey(append(plan.Paths(r.Policy, f), home), roots.Writability{
-		Paths: writable(r.Policy), Shared: roots.SharedDirs(nil),
+		Paths: policy.Writable(r.Policy), Shared: roots.SharedDirs(nil),
 	})
 	if err != nil {
 		return nil, err
@@ -92,19 +92,6 @@ func (r Request) granted(p plan.Plan, res host.Resolution, home string) error {
 		}
 	}
 	return nil
-}
-
-func writable(p protocol.Policy) []string {
-	out := slices.Clone(p.WritableRoots)
-	for _, m := range p.Mounts {
-		if m.Access == protocol.ReadWrite {
-			out = append(out, m.Path)
-		}
-	}
-	if p.Scratch != protocol.ScratchTmpfs {
-		out = append(out, p.Scratch)
-	}
-	return out
 }
 
 // replace puts a new file of mode 0600 in the place of whatever entry is there: a

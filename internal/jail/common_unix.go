@@ -85,20 +85,6 @@ func (r *Run) exitOf(j *job, out, errs *pump, e ended) *protocol.ExecExit {
 	return x
 }
 
-// writablePaths is what the policy itself lets its command write.
-func writablePaths(p protocol.Policy) []string {
-	out := slices.Clone(p.WritableRoots)
-	for _, m := range p.Mounts {
-		if m.Access == protocol.ReadWrite {
-			out = append(out, m.Path)
-		}
-	}
-	if p.Scratch != protocol.ScratchTmpfs {
-		out = append(out, p.Scratch)
-	}
-	return out
-}
-
 // label names the policy list that a path stands in.
 func label(p protocol.Policy) func(string) string {
 	return func(path string) string {

@@ -11,6 +11,7 @@ import (
 	"sandboxd/internal/env"
 	"sandboxd/internal/host"
 	"sandboxd/internal/plan"
+	"sandboxd/internal/policy"
 	"sandboxd/internal/report"
 	"sandboxd/internal/roots"
 	"sandboxd/internal/seatbelt"
@@ -80,7 +81,7 @@ func (j *job) survey() error {
 	j.facts.Cwd = j.req.Cwd
 	reached, err := roots.Survey(plan.Paths(p, j.facts), roots.Writability{
 		// Every command writes the user's directories, so a link there may be planted.
-		Paths: writablePaths(p), Shared: append(roots.SharedDirs(j.host.Mutable), j.host.userDirs...),
+		Paths: policy.Writable(p), Shared: append(roots.SharedDirs(j.host.Mutable), j.host.userDirs...),
 		Optional: env.Dirs(j.req.Env, j.host.path),
 		Memory:   &j.host.memory, Label: label(p),
 	})

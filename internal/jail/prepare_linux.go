@@ -13,6 +13,7 @@ import (
 	"sandboxd/internal/host"
 	"sandboxd/internal/landlock"
 	"sandboxd/internal/plan"
+	"sandboxd/internal/policy"
 	"sandboxd/internal/report"
 	"sandboxd/internal/roots"
 	"sandboxd/internal/stage2/spec"
@@ -96,7 +97,7 @@ func (j *job) survey() error {
 	}
 	reached, err := roots.Survey(plan.Paths(p, j.facts), roots.Writability{
 		Mounts: mounts,
-		Paths:  writablePaths(p), Shared: roots.SharedDirs(j.host.Mutable),
+		Paths:  policy.Writable(p), Shared: roots.SharedDirs(j.host.Mutable),
 		// A PATH entry is left out, and never a refusal.
 		Optional: append(env.Dirs(j.req.Env, j.host.path), j.program()...),
 		Narrow:   plan.Narrow(p),

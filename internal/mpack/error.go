@@ -37,7 +37,7 @@ func renderPath(path []segment) string {
 		if b.Len() > 0 {
 			b.WriteByte('.')
 		}
-		b.WriteString(renderKey(s.key))
+		b.WriteString(Key(s.key))
 	}
 	return b.String()
 }
@@ -45,9 +45,9 @@ func renderPath(path []segment) string {
 // maxKey bounds how much of a peer's key a message repeats.
 const maxKey = 64
 
-// renderKey quotes a key that could be mistaken for more than one step of a path
-// or could drive a terminal.
-func renderKey(key string) string {
+// Key spells one key as the paths of errors do: quoted where it could be mistaken for
+// more than one step of a path or could drive a terminal, and cut where it is long.
+func Key(key string) string {
 	cut := key
 	if len(cut) > maxKey {
 		cut = cut[:maxKey]

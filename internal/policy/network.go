@@ -119,11 +119,11 @@ func checkHost(host string) (numeric bool, err error) {
 	if host == "" {
 		return false, fmt.Errorf("expected a host name")
 	}
+	if len(host) > 253 { // first: encoding a name takes the square of its length
+		return false, fmt.Errorf("expected a host name of at most 253 bytes")
+	}
 	if err := checkASCII(host); err != nil {
 		return false, err
-	}
-	if len(host) > 253 {
-		return false, fmt.Errorf("expected a host name of at most 253 bytes")
 	}
 	labels := strings.Split(host, ".")
 	for _, label := range labels {

@@ -51,3 +51,19 @@ func TestProxyAddress(t *testing.T) {
 		wantError(t, Validate(withNetwork("h", bad)), "network.proxy", msg)
 	}
 }
+
+// Encoding a name takes the square of its length: a long one is refused before.
+func TestLongHostsAreNotEncoded(t *testing.T) {
+	var b strings.Builder
+	for r := rune(0x4e00); r < 0x9fff; r++ {
+		b.WriteRune(r)
+	}
+	for _, host := range []string{strings.Repeat("ü", 127), b.String(), strings.Repeat(b.String(), 20)} {
+		if _, err := checkHost(host); err == nil || !strings.Contains(err.Error(), "at most 253 bytes") {
+			t.Errorf("%d bytes: %.200v", len(host), err)
+		}
+	}
+	if _, err := checkHost("bücher.example"); err == nil || !strings.Contains(err.Error(), "xn--bcher-kva.example") {
+		t.Errorf("a short one: %v", err)
+	}
+}

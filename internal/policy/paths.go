@@ -24,6 +24,21 @@ func Normalise(p protocol.Policy) protocol.Policy {
 	return p
 }
 
+// Writable lists what a policy itself lets its command write, as spelled: writable
+// roots, read-write mounts, a scratch on the host.
+func Writable(p protocol.Policy) []string {
+	out := copied(p.WritableRoots)
+	for _, m := range p.Mounts {
+		if m.Access == protocol.ReadWrite {
+			out = append(out, m.Path)
+		}
+	}
+	if p.Scratch != protocol.ScratchTmpfs {
+		out = append(out, p.Scratch)
+	}
+	return out
+}
+
 func copied[T any](s []T) []T { return append([]T(nil), s...) }
 
 func cleanAll(paths []string) []string {

@@ -179,6 +179,20 @@ func TestNormaliseLeavesItsInputAlone(t *testing.T) {
 	}
 }
 
+func TestWritable(t *testing.T) {
+	p := plain(all(writable("/w", "/x"), readable("/r"), mounts("/ro", "+/rw")))
+	if got := Writable(p); !slices.Equal(got, []string{"/w", "/x", "/rw"}) {
+		t.Errorf("got %q", got)
+	}
+	p.Scratch = "/s"
+	if got := Writable(p); !slices.Equal(got, []string{"/w", "/x", "/rw", "/s"}) {
+		t.Errorf("got %q", got)
+	}
+	if got := append(Writable(p)[:1], "/changed"); p.WritableRoots[1] != "/x" {
+		t.Errorf("it shares the policy's memory: %q", got)
+	}
+}
+
 func TestErrorWithoutAPath(t *testing.T) {
 	_, err := Decode(nil)
 	var e *Error

@@ -3,6 +3,7 @@ package jsonfile
 import (
 	"errors"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -115,6 +116,23 @@ func TestPlaces(t *testing.T) {
 	}
 	if _, at, err := DecodePlaces([]byte("{")); err == nil || at != nil {
 		t.Errorf("%v beside %v", at, err)
+	}
+}
+
+// A long key above many values costs no more than it is.
+func TestPlacesBuyNoMemory(t *testing.T) {
+	long := strings.Repeat("k", MaxSize/2)
+	text := `{"` + long + `": [` + strings.Repeat("0,", MaxSize/5) + `]}`
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := Decode([]byte(text))
+	runtime.ReadMemStats(&after)
+	var e *Error
+	if !errors.As(err, &e) || e.Line != 1 || e.Column != 2 || !strings.Contains(e.Msg, "unknown key") || len(e.Path) > 100 {
+		t.Errorf("got %.300v", err)
+	}
+	if n := after.TotalAlloc - before.TotalAlloc; n > 1<<30 {
+		t.Errorf("%d bytes allocated for a text of %d", n, len(text))
 	}
 }
 

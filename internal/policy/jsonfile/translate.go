@@ -26,8 +26,14 @@ type translator struct {
 // place holds offsets of a value and of the name before it.
 type place struct{ name, value int }
 
+// maxPlaces bounds the key paths that are remembered. A valid document has no more: each
+// entry of a list is one, and of a mount four.
+const maxPlaces = 5 * policy.MaxEntries
+
 func (t *translator) value(v hujson.Value, path string, name int) error {
-	t.places[path] = append(t.places[path], place{name, v.StartOffset})
+	if at, known := t.places[path]; known || len(t.places) < maxPlaces {
+		t.places[path] = append(at, place{name, v.StartOffset})
+	}
 	switch val := v.Value.(type) {
 	case *hujson.Object:
 		t.out = mpack.AppendMap(t.out, len(val.Members))
@@ -141,14 +147,10 @@ func escape(s string, i int) (uint64, bool) {
 
 // join spells a key path as the msgpack reader does.
 func join(path, key string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
-	if key == "" || strings.Trim(key, plain) != "" {
-		key = strconv.QuoteToASCII(key)
-	}
 	if path == "" {
-		return key
+		return mpack.Key(key)
 	}
-	return path + "." + key
+	return path + "." + mpack.Key(key)
 }
 
 // find gives the offset that an error is about: the value, the name where the name
