@@ -197,6 +197,29 @@ func TestPolicyOnAHangingFileSystem(t *testing.T) {
 	})
 }
 
+// Neither does one to which a command has led the look at its repositories: the look is
+// given up, and the report says so.
+func TestGuardOnAHangingFileSystem(t *testing.T) {
+	twoModes(t, func(t *testing.T, m mode) {
+		fs := m.stuckDir()
+		guarding := m.policy()
+		guarding.Protected = []string{filepath.Join(m.dir, ".mcp.json")}
+		c := m.connect(guarding, "--standby=off")
+		c.start(3, m.dir, "sh", "-c", "echo gitdir: "+filepath.Join(fs.dir, "x")+" >.git")
+		fs.hangs()
+		r := c.collect(3)
+		if r.exit == nil || r.exit.Code != 0 || !strings.Contains(strings.Join(r.exit.Enforcement, "\n"), "skip:guard: what the command did to the repositories is not known") {
+			t.Errorf("got %+v %+v", r.exit, r.fail)
+		}
+		c.send(9, protocol.Shutdown{})
+		testenv.Eventually(t, "the helper's end", func() bool { return testenv.Processes()[c.cmd.Process.Pid].State == "Z" })
+		fs.end()
+		if code := c.wait(); code != 0 {
+			t.Errorf("exit %d: %s", code, c.stderr)
+		}
+	})
+}
+
 // Neither does one under the jail that is built ahead.
 func TestStandbyOnAHangingFileSystem(t *testing.T) {
 	testenv.EachUser(t, func(t *testing.T, u testenv.User) {

@@ -3,6 +3,9 @@
 package jail
 
 import (
+	"fmt"
+	"time"
+
 	"sandboxd/internal/fence/repos"
 	"sandboxd/internal/plan"
 	"sandboxd/protocol"
@@ -32,8 +35,28 @@ func lookAtGuarded(p protocol.Policy) (g guard) {
 	return g
 }
 
+// changedBound is how long the look afterwards may take. A command can have it led to a
+// file system that hangs, by a .git file.
+const changedBound = KillBound
+
 // changed says what no mount could keep the command from. Its processes are gone.
-func (g guard) changed() (out []plan.Skip) {
+func (g guard) changed() []plan.Skip {
+	if len(g) == 0 {
+		return nil
+	}
+	found := make(chan []plan.Skip, 1)
+	go func() { found <- g.look() }()
+	late := time.NewTimer(changedBound)
+	defer late.Stop()
+	select {
+	case out := <-found:
+		return out
+	case <-late.C:
+		return []plan.Skip{{Tag: protocol.TagGuard, Reason: fmt.Sprintf("what the command did to the repositories is not known: looking at them did not end within %v; look at them before you use git there", changedBound)}}
+	}
+}
+
+func (g guard) look() (out []plan.Skip) {
 	for _, before := range g {
 		for _, text := range repos.Changes(before, before.Again()) {
 			out = append(out, plan.Skip{Tag: protocol.TagGuard, Reason: text})

@@ -29,7 +29,7 @@ func newStdinQueue() *stdinQueue {
 	return &stdinQueue{wake: make(chan struct{}, 1), space: make(chan struct{})}
 }
 
-// Offer queues one chunk. It says false when the chunk does not fit yet: wait on
+// Offer queues one chunk, which is then the queue's. It says false when the chunk does not fit yet: wait on
 // Space and offer it again. A chunk always fits into an empty queue.
 func (q *stdinQueue) offer(data []byte, eof bool) (bool, error) {
 	q.mu.Lock()
@@ -41,8 +41,7 @@ func (q *stdinQueue) offer(data []byte, eof bool) (bool, error) {
 		return false, nil
 	}
 	if len(data) > 0 {
-		q.chunks = append(q.chunks, data)
-		q.pending += len(data)
+		q.add(data)
 	}
 	q.eof = eof
 	select {
@@ -51,6 +50,20 @@ func (q *stdinQueue) offer(data []byte, eof bool) (bool, error) {
 	}
 	return true, nil
 }
+
+// add joins small chunks: each by itself costs more than the byte that it may hold. The
+// first one is left alone, it may be being written.
+func (q *stdinQueue) add(data []byte) {
+	q.pending += len(data)
+	if last := len(q.chunks) - 1; last > 0 && len(q.chunks[last])+len(data) <= joined {
+		q.chunks[last] = append(q.chunks[last], data...)
+		return
+	}
+	q.chunks = append(q.chunks, data)
+}
+
+// joined is how long a chunk of small ones becomes, in bytes.
+const joined = 64 << 10
 
 func (q *stdinQueue) spaceSignal() <-chan struct{} {
 	q.mu.Lock()

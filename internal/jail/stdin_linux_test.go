@@ -64,6 +64,27 @@ func TestStdinQueueBound(t *testing.T) {
 	}
 }
 
+// Many chunks of a byte each are not many things to keep.
+func TestStdinQueueJoinsSmallChunks(t *testing.T) {
+	q := newStdinQueue()
+	want := []byte{}
+	for i := range 4 * joined {
+		want = append(want, byte(i))
+		if ok, err := q.offer([]byte{byte(i)}, false); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+	}
+	if len(q.chunks) != 5 || q.pending != len(want) || !bytes.Equal(bytes.Join(q.chunks, nil), want) {
+		t.Errorf("%d chunks of %d bytes", len(q.chunks), q.pending)
+	}
+	for range 5 {
+		q.passed()
+	}
+	if q.pending != 0 {
+		t.Errorf("%d bytes are left of nothing", q.pending)
+	}
+}
+
 // A command that closed its end is told about by the next chunk; one that never
 // reads does not hold the writer beyond its end.
 func TestStdinWriterEnds(t *testing.T) {

@@ -16,7 +16,8 @@ import (
 // they changed: a look costs 1 µs, reading them up to 100.
 type mountTable struct {
 	mu      sync.Mutex
-	fd      int // a plain descriptor: the runtime's own poller would take the events away
+	fd      int  // a plain descriptor: the runtime's own poller would take the events away
+	stale   bool // the kernel said that it changed, once, and reading it failed
 	mounts  []roots.Mount
 	devices []string // each once
 	version uint64   // how often the table was read
@@ -81,10 +82,11 @@ func (t *mountTable) read() error {
 func (t *mountTable) now() (mounts []roots.Mount, devices []string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.changed() {
+	if t.stale = t.changed() || t.stale; t.stale {
 		if err := t.read(); err != nil {
 			return nil, nil, err
 		}
+		t.stale = false
 	}
 	return t.mounts, t.devices, nil
 }
