@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"time"
+	"unsafe"
 
 	"sandboxd/internal/jail"
 	"sandboxd/protocol"
@@ -13,7 +14,7 @@ import (
 // it the frames wait, as they do behind too much stdin.
 const (
 	maxEarly      = 64                   // frames
-	maxEarlyBytes = jail.MaxPendingStdin // of stdin; an exec_start counts as half of it
+	maxEarlyBytes = jail.MaxPendingStdin // of what they hold; an exec_start counts as half of it
 )
 
 // lookGrace is how long the look at the host may go on when the helper has to end:
@@ -69,15 +70,31 @@ func ends(in incoming) bool {
 	return in.err != nil || shutdown
 }
 
-// weight is what keeping a frame costs, in bytes.
+// weight is what keeping a frame costs, in bytes: of the ones that a broker has no
+// reason to send, too.
 func weight(in incoming) int {
+	kept := len(in.frame.Kind)
 	switch b := in.frame.Body.(type) {
 	case protocol.ExecStdin:
-		return len(b.Data)
+		return kept + len(b.Data)
 	case protocol.ExecStart:
-		return maxEarlyBytes / 2
+		return kept + maxEarlyBytes/2
+	case protocol.Hello:
+		return kept + len(b.Peer) + texts(b.Features)
+	case protocol.ExecExit:
+		return kept + texts(b.Enforcement)
+	case protocol.ErrorBody:
+		return kept + len(b.Msg)
 	}
-	return 0
+	return kept
+}
+
+func texts(list []string) int {
+	n := len(list) * int(unsafe.Sizeof(""))
+	for _, s := range list {
+		n += len(s)
+	}
+	return n
 }
 
 // replay handles what came while the host was looked at.
