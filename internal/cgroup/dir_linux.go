@@ -49,13 +49,21 @@ func (d dir) open(name string, flags int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), d.path+"/"+name), nil
 }
 
+// maxRead bounds what is read of a file, in bytes. A list of all the pids that there can
+// be fits (PID_MAX_LIMIT, seven digits each): one cut short would end in another number.
+const maxRead = 64 << 20
+
 func (d dir) read(name string) (string, error) {
 	f, err := d.open(name, unix.O_RDONLY)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, 1<<20))
+	return readAll(f)
+}
+
+func readAll(f *os.File) (string, error) {
+	b, err := io.ReadAll(io.LimitReader(f, maxRead))
 	return string(b), err
 }
 

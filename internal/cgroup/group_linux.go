@@ -83,7 +83,8 @@ var (
 // another helper may take it for a leftover and remove it, which shows afterwards.
 func (b *Base) hold(n string) (*Group, error) {
 	d, err := b.dir.child(n)
-	if err != nil {
+	if err != nil { // out of descriptors, for instance
+		unix.Unlinkat(b.dir.fd(), n, unix.AT_REMOVEDIR)
 		return nil, err
 	}
 	err = lockFresh(b.dir, n, d)

@@ -94,6 +94,47 @@ func TestKillOfTheDeadIsFine(t *testing.T) {
 	must(t, g.Remove(0))
 }
 
+// More processes than one batch, and no list that is read for each.
+func TestKillOfMany(t *testing.T) {
+	b := bareBase(t)
+	g := create(t, b, 1, none)
+	cmd := role(g, "wait")
+	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", fmt.Sprintf("i=0; while [ $i -lt %d ]; do sleep 1000 & i=$((i+1)); done; echo ready; read x", 2*batch)}
+	startReady(t, cmd)
+	if procs, err := g.dir.fields("cgroup.procs"); err != nil || len(procs) != 2*batch+1 {
+		t.Fatalf("%d processes, %v", len(procs), err)
+	}
+	must(t, g.killListed())
+	must(t, g.Remove(10*time.Second))
+}
+
+// A cgroup that cannot be opened is not left behind.
+func TestOutOfDescriptors(t *testing.T) {
+	b := bareBase(t)
+	free, err := openDir(unix.AT_FDCWD, "/", unix.O_PATH)
+	must(t, err)
+	lowest := uint64(free.Fd())
+	free.Close()
+	var now unix.Rlimit
+	must(t, unix.Prlimit(0, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: lowest, Max: limitOf(t)}, &now))
+	_, err = b.Create(1, none)
+	must(t, unix.Prlimit(0, unix.RLIMIT_NOFILE, &now, nil))
+	if !errors.Is(err, unix.EMFILE) {
+		t.Errorf("got %v, want EMFILE", err)
+	}
+	if left, err := b.dir.children(); err != nil || len(left) != 0 {
+		t.Errorf("left: %q, %v", left, err)
+	}
+	must(t, create(t, b, 1, none).Remove(0))
+}
+
+func limitOf(t *testing.T) uint64 {
+	t.Helper()
+	var now unix.Rlimit
+	must(t, unix.Prlimit(0, unix.RLIMIT_NOFILE, nil, &now))
+	return now.Max
+}
+
 // What lives is never removed, and the wait for its end is bounded.
 func TestRemoveLeavesTheLivingAlone(t *testing.T) {
 	b := bareBase(t)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -51,10 +52,8 @@ func killBelow(d dir, depth int) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("cannot list what is in the cgroup: %w", err)
 	}
-	for _, p := range procs {
-		if pid, err := strconv.Atoi(p); err == nil && pid > 0 { // 0: of a pid namespace that is not ours
-			killMember(d, p, pid)
-		}
+	for some := range slices.Chunk(procs, batch) {
+		killMembers(d, some)
 	}
 	total := len(procs)
 	names, err := d.children()
@@ -75,16 +74,37 @@ func killBelow(d dir, depth int) (int, error) {
 	return total, nil
 }
 
-// killMember kills pid if it still is in the cgroup. The pidfd comes first: a number
-// that is listed after it was opened cannot have been reused by another process
-// without the signal failing.
-func killMember(d dir, text string, pid int) {
-	fd, err := unix.PidfdOpen(pid, 0)
+// batch is how many processes the list is read again for: for each one would take the
+// square of what a fork bomb makes.
+const batch = 64
+
+// killMembers kills those of the listed that still are in the cgroup. The pidfds come
+// first: a number that is listed after its pidfd was opened cannot have been reused by
+// another process without the signal failing.
+func killMembers(d dir, listed []string) {
+	f, err := d.open("cgroup.procs", unix.O_RDONLY) // before the pidfds take all descriptors
 	if err != nil {
 		return
 	}
-	defer unix.Close(fd)
-	if procs, err := d.fields("cgroup.procs"); err == nil && slices.Contains(procs, text) {
-		unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+	defer f.Close()
+	held := make(map[string]int, len(listed))
+	for _, text := range listed {
+		pid, err := strconv.Atoi(text)
+		if err != nil || pid <= 0 { // 0: of a pid namespace that is not ours
+			continue
+		}
+		if fd, err := unix.PidfdOpen(pid, 0); err == nil {
+			held[text] = fd
+			defer unix.Close(fd)
+		}
+	}
+	now, err := readAll(f)
+	if err != nil {
+		return
+	}
+	for text := range strings.FieldsSeq(now) {
+		if fd, ok := held[text]; ok {
+			unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+		}
 	}
 }
