@@ -93,10 +93,7 @@ func (rs *Ruleset) add(path string, a spec.Access, optional bool) error {
 }
 
 func (rs *Ruleset) grant(path string, want fsRights, optional bool) error {
-	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
-		Flags:   unix.O_PATH | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
-	})
+	fd, err := open(path)
 	if optional && isAbsent(err) {
 		return nil
 	}
@@ -120,6 +117,19 @@ func (rs *Ruleset) grant(path string, want fsRights, optional bool) error {
 		return fmt.Errorf("cannot add a Landlock rule (%v) for %q: %w", want, path, err)
 	}
 	return nil
+}
+
+// open repeats what a signal interrupted: file systems in user space give EINTR.
+func open(path string) (int, error) {
+	for {
+		fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
+			Flags:   unix.O_PATH | unix.O_CLOEXEC,
+			Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+		})
+		if err != unix.EINTR {
+			return fd, err
+		}
+	}
 }
 
 // isAbsent also takes a link (ELOOP) for nothing: what it leads to needs a rule of

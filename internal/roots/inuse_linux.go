@@ -1,6 +1,7 @@
 package roots
 
 import (
+	"bytes"
 	"os"
 	"strings"
 	"time"
@@ -101,7 +102,7 @@ const (
 func settled(list []*placeholder) bool {
 	quiet := 0
 	for end := time.Now().Add(settleBound); time.Now().Before(end); time.Sleep(settleLook) {
-		if building(list) {
+		if building(list, end) {
 			quiet = 0
 		} else if quiet++; quiet == 2 {
 			return true
@@ -110,9 +111,10 @@ func settled(list []*placeholder) bool {
 	return false
 }
 
-// building looks for a bubblewrap without a helper and without a child: its supervisor has the namespace's
-// init as one, and that one the command, once the mounts are made.
-func building(list []*placeholder) bool {
+// building looks for a bubblewrap without a helper and without a child: its supervisor
+// has the namespace's init as one, and that one the command, once the mounts are made.
+// At the end it is taken for granted: a command can call any number of processes bwrap.
+func building(list []*placeholder, end time.Time) bool {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return true
@@ -125,6 +127,9 @@ func building(list []*placeholder) bool {
 		comm, err := os.ReadFile("/proc/" + pid + "/comm")
 		if err != nil || !strings.HasPrefix(string(comm), "bwrap") {
 			continue
+		}
+		if time.Now().After(end) {
+			return true
 		}
 		kids, err := os.ReadFile("/proc/" + pid + "/task/" + pid + "/children")
 		if err == nil && len(kids) == 0 && stray(pid) && concerns(pid, list) {
@@ -195,8 +200,8 @@ func stray(pid string) bool {
 		if err != nil {
 			return false
 		}
-		_, rest, _ := strings.Cut(string(stat), ") ") // proc_pid_stat(5): state, ppid
-		fields := strings.Fields(rest)
+		// proc_pid_stat(5): the name, which may hold anything, then state and ppid.
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		if len(fields) < 2 || fields[0] == "Z" || fields[0] == "X" {
 			return false
 		}

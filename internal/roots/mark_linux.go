@@ -3,6 +3,7 @@ package roots
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -100,8 +101,9 @@ func emptyDir(fd int) bool {
 		return false
 	}
 	defer dir.Close()
-	names, _ := dir.Readdirnames(1)
-	return len(names) == 0
+	_, err = dir.Readdirnames(1)
+	// What cannot be read is not known to be empty; what was removed meanwhile is.
+	return err == io.EOF || errors.Is(err, os.ErrNotExist)
 }
 
 // holds says whether a placeholder file still has exactly its contents.

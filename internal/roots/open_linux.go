@@ -23,7 +23,11 @@ func openRoot() (int, host.Node, error) {
 		return noFD, host.Node{}, err
 	}
 	node, err := nodeOf(fd)
-	return fd, node, err
+	if err != nil {
+		closeFD(fd)
+		return noFD, host.Node{}, err
+	}
+	return fd, node, nil
 }
 
 // open looks at name in the directory parent. Missing and Denied are answers, not

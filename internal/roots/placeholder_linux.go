@@ -168,7 +168,7 @@ func (p *placeholder) try() (bool, error) {
 	if made {
 		p.made = id
 	}
-	err = unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB)
+	err = flock(fd, unix.LOCK_SH)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return done(false, nil) // being removed just now
 	}
@@ -183,6 +183,12 @@ func (p *placeholder) try() (bool, error) {
 	}
 	p.fd, p.id, p.own, p.locked = fd, id, own, err == nil
 	return true, nil
+}
+
+// flock does not wait for the lock, and is not given up for a signal.
+func flock(fd, how int) error {
+	_, err := retry(func() (int, error) { return 0, unix.Flock(fd, how|unix.LOCK_NB) })
+	return err
 }
 
 // make creates the name; false without an error means that it exists.
@@ -273,7 +279,7 @@ func (p *placeholder) claim() (bool, error) {
 	if !p.locked {
 		return false, fmt.Errorf("cannot remove the placeholder %q: this file system has no locks, so whether it is in use is unknown; remove it by hand", p.op.Path)
 	}
-	err := unix.Flock(p.fd, unix.LOCK_EX|unix.LOCK_NB)
+	err := flock(p.fd, unix.LOCK_EX)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return false, nil // the last one removes it
 	}
