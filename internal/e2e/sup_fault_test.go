@@ -72,7 +72,7 @@ func TestOutOfDescriptors(t *testing.T) {
 			t.Error("the range of limits proves nothing")
 		}
 		c.sh(2, m.dir, "true")
-		if after := c.settled(); after.fds > before.fds || after.children > 0 {
+		if after := c.back(before); after.fds > before.fds || after.children > 0 {
 			t.Errorf("%+v became %+v", before, after)
 		}
 		c.down()
@@ -98,7 +98,7 @@ func TestCannotFork(t *testing.T) {
 			}
 			c.limit(unix.RLIMIT_NPROC, old.Cur)
 			c.sh(4, m.dir, "true")
-			if after := c.settled(); after.fds > before.fds || after.children > 0 {
+			if after := c.back(before); after.fds > before.fds || after.children > 0 {
 				t.Errorf("%+v became %+v", before, after)
 			}
 			c.down()
@@ -170,7 +170,7 @@ s=socket.socket(fileno=4); s.sendmsg([b"\x80"],[(socket.SOL_SOCKET,socket.SCM_RI
 						t.Errorf("claims %q", r.exit.Enforcement)
 					}
 				}
-				if after := c.settled(); after.fds > before.fds || after.children > 0 {
+				if after := c.back(before); after.fds > before.fds || after.children > 0 {
 					t.Errorf("%+v became %+v", before, after)
 				}
 				c.down()

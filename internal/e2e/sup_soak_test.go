@@ -50,6 +50,16 @@ func (c *sup) settled() footprint {
 	return f
 }
 
+// back is the footprint once it is that of before again, or when that has not come about.
+func (c *sup) back(before footprint) footprint {
+	for end := time.Now().Add(testenv.Patience); ; testenv.Pause() {
+		f := c.footprint()
+		if f.fds <= before.fds && f.children == 0 || time.Now().After(end) {
+			return f
+		}
+	}
+}
+
 // footprint is what a helper holds.
 type footprint struct {
 	fds, threads, children int
@@ -154,7 +164,7 @@ func TestSoak(t *testing.T) {
 		for i := range n {
 			c.mix(t, m, warm+i)
 		}
-		after := c.settled()
+		after := c.back(before)
 		t.Logf("%+v -> %+v", before, after)
 		if after.fds > before.fds || after.children > 0 || after.mounts > 0 || after.cgroups > 0 {
 			t.Errorf("%+v became %+v", before, after)

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandboxd/internal/ready"
 	"sandboxd/internal/stage2/spec"
 )
 
@@ -138,7 +139,10 @@ func (p *process) fork(path string, argv []string, attr *os.ProcAttr) error {
 	return nil
 }
 
+// reap collects the scaffolding. It waits on a pidfd first, which costs no thread, and
+// then in waitid(2): somebody may trace it, who is told of its end before.
 func (p *process) reap() {
+	p.ended()
 	var si unix.Siginfo
 	for unix.Waitid(unix.P_PID, p.pid, &si, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
@@ -153,6 +157,19 @@ func (p *process) reap() {
 	delete(forks.known, p.pid)
 	forks.Unlock()
 	p.exit <- st
+}
+
+// ended waits for the end of the scaffolding, if it can.
+func (p *process) ended() {
+	fd, err := unix.PidfdOpen(p.pid, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	if w, err := ready.New(fd, unix.EPOLLIN); err == nil {
+		defer w.Close()
+		_ = w.Wait()
+	}
 }
 
 // signalGroup signals the scaffolding's group. The group's number is its leader's

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/plan"
+	"sandboxd/internal/ready"
 	"sandboxd/internal/roots"
 	"sandboxd/internal/stage2/spec"
 )
@@ -39,6 +40,7 @@ type supervision struct {
 	gone   chan struct{} // closed: the payload's pidfd says that it has ended
 	quit   chan struct{} // closed: nobody wants to hear more
 	heard  chan struct{} // closed: fd 4 is no longer read
+	exit   *ready.Waiter // for the payload's pidfd; nil before it is known
 	looked chan struct{} // closed: the payload is no longer looked at; nil before it is
 
 	harvested chan struct{} // closed: orphans are no longer reaped; nil with a pid namespace
@@ -90,31 +92,28 @@ func (s *supervision) listen() {
 }
 
 // look waits for the end of the payload on its pidfd.
-func (s *supervision) look(pidfd int) {
+func (s *supervision) look() {
 	defer close(s.looked)
-	for {
-		select {
-		case <-s.quit:
-			return
-		default:
-		}
-		// In slices, so that quit is noticed: a closed descriptor would not
-		// wake poll(2).
-		if ev, err := pollOnce(pidfd, unix.POLLIN, lookSlice); err != nil || ev != 0 {
-			close(s.gone)
+	err := s.exit.Wait()
+	select {
+	case <-s.quit: // it was interrupted
+		if err != nil {
 			return
 		}
+	default:
 	}
+	close(s.gone)
 }
-
-// lookSlice is how long look may stay after quit, in milliseconds.
-const lookSlice = 500
 
 // hush joins what listens, and gives back what it heard too late.
 func (s *supervision) hush() {
 	close(s.quit)
 	_ = s.p.report.SetReadDeadline(time.Unix(1, 0))
 	<-s.heard
+	if s.exit != nil {
+		s.exit.Interrupt()
+		defer s.exit.Close()
+	}
 	for _, joined := range []chan struct{}{s.looked, s.harvested} {
 		if joined != nil {
 			<-joined
@@ -292,8 +291,13 @@ func (s *supervision) identify(m message) {
 		}
 	}
 	if p.payloadFD >= 0 {
+		var err error
+		if s.exit, err = ready.New(p.payloadFD, unix.EPOLLIN); err != nil {
+			s.cause, s.fail = err, spawnFailed("%v", err)
+			return
+		}
 		s.looked = make(chan struct{})
-		go s.look(p.payloadFD)
+		go s.look()
 	}
 	if !p.jailed {
 		return

@@ -3,12 +3,16 @@ package roots
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/ready"
 )
 
 // Loss is a place of the view that is no longer what was planned.
@@ -34,13 +38,14 @@ type Judge interface {
 // replaces what is under a mount point by rename, or removes it, the kernel takes
 // the mount away without a word to anybody else.
 type Watch struct {
-	// Plain descriptors: the runtime's own poller would take the events away.
 	table int // mountinfo of the jail's init: holds its mount namespace
-	stop  int // write end of a pipe
+	wake  *ready.Waiter
 	done  chan struct{}
 	cost  time.Duration // of the last look
 	told  func([]Loss)
 	judge Judge
+
+	over atomic.Bool
 
 	mu    sync.Mutex
 	want  map[string]int  // mount points, with how many mounts each had
@@ -70,19 +75,22 @@ func OpenMounts(initPID int) (int, error) {
 // the jail (mount_namespaces(7): bubblewrap's mounts are slaves of the host's). The
 // command runs already, so some may be there before the watch. It may be nil.
 func StartWatch(table int, points []string, judge Judge, told func(lost []Loss)) (*Watch, error) {
-	var pipe [2]int
-	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+	// proc_pid_mounts(5): a change shows as EPOLLPRI, to whoever polls first, and that is
+	// the runtime's poller. EPOLLIN is always there, and edge-triggered once per change.
+	wake, err := ready.New(table, unix.EPOLLIN|unix.EPOLLPRI|unix.EPOLLET)
+	if err != nil {
 		unix.Close(table)
 		return nil, fmt.Errorf("cannot watch the jail's mounts: %w", err)
 	}
-	w := &Watch{table: table, stop: pipe[1], done: make(chan struct{}), told: told, judge: judge,
+	w := &Watch{table: table, wake: wake, done: make(chan struct{}), told: told, judge: judge,
 		want: map[string]int{}, known: map[uint64]bool{}, lost: map[string]string{}}
+	_ = wake.Within(minPause)
+	_ = wake.Wait() // that there was one at the beginning
 	from := time.Now()
 	mounts, err := w.read()
 	if err != nil {
+		wake.Close()
 		unix.Close(table)
-		unix.Close(pipe[0])
-		unix.Close(pipe[1])
 		return nil, err
 	}
 	w.cost = time.Since(from)
@@ -94,8 +102,7 @@ func StartWatch(table int, points []string, judge Judge, told func(lost []Loss))
 		w.known[m.ID] = judge == nil || judge.Expected(m, now[m.Point])
 	}
 	// What is not as planned even now is told by run, as anything later is.
-	gone := w.differs(mounts)
-	go w.run(pipe[0], len(gone) > 0)
+	go w.run(len(w.differs(mounts)) > 0)
 	return w, nil
 }
 
@@ -103,9 +110,9 @@ func StartWatch(table int, points []string, judge Judge, told func(lost []Loss))
 // sorted. It may be called after init has ended, and must be called before
 // placeholders are removed: the watch keeps the jail's mounts in being.
 func (w *Watch) Stop() ([]Loss, error) {
-	_, _ = unix.Write(w.stop, []byte{0})
+	w.over.Store(true)
+	w.wake.Interrupt()
 	<-w.done
-	unix.Close(w.stop)
 	_, err := w.check()
 	unix.Close(w.table)
 	w.mu.Lock()
@@ -122,22 +129,19 @@ func losses(lost map[string]string) []Loss {
 	return out
 }
 
-func (w *Watch) run(wake int, look bool) {
+func (w *Watch) run(look bool) {
 	defer close(w.done)
-	defer unix.Close(wake)
-	// proc_pid_mounts(5): a change of the table shows as POLLPRI and POLLERR.
-	fds := []unix.PollFd{{Fd: int32(w.table), Events: unix.POLLPRI}, {Fd: int32(wake), Events: unix.POLLIN}}
-	for ; ; look = true {
-		if look {
+	defer w.wake.Close()
+	for first := !look; ; first = false {
+		if !first {
 			w.tell()
 		}
-		fds[0].Revents, fds[1].Revents = 0, 0
-		_, err := unix.Poll(fds, w.pause())
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil || fds[1].Revents != 0 {
+		_ = w.wake.Within(w.pause())
+		if w.over.Load() { // Within may have undone the interruption
 			return // Stop looks a last time
+		}
+		if err := w.wake.Wait(); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) || w.over.Load() {
+			return
 		}
 	}
 }
@@ -158,8 +162,8 @@ const (
 	share    = 200 // of the time at most one part goes into looking
 )
 
-// pause is how long the kernel may stay silent before the next look, in milliseconds.
-func (w *Watch) pause() int { return int(max(minPause, share*w.cost) / time.Millisecond) }
+// pause is how long the kernel may stay silent before the next look.
+func (w *Watch) pause() time.Duration { return max(minPause, share*w.cost) }
 
 // check compares the table and gives the points that are newly lost.
 func (w *Watch) check() ([]Loss, error) {
