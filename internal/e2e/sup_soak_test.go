@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"sandboxd/internal/testenv"
 	"sandboxd/protocol"
