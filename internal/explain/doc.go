@@ -40,11 +40,6 @@ type Decider struct {
 	Why   string // for what is no entry of the policy
 }
 
-// Named says whether it is an entry of the policy.
-func (d Decider) Named() bool { return policyLists[d.List] }
-
-var policyLists = map[string]bool{"writable_roots": true, "readable_roots": true, "protected": true, "mounts": true, "scratch": true}
-
 // Answer is what a command can do at one path.
 type Answer struct {
 	Path     string // physical: no component of it is a link

@@ -101,14 +101,14 @@ func accessRights(a spec.Access) fsRights {
 	return 0
 }
 
-// rights is what a rule asks for: what the access means, as far as this ABI and
-// the inode's type have it.
-func rights(a spec.Access, abi int, dir bool) fsRights {
-	r := accessRights(a) & handledBy(abi).fs
+// grantable is what of some rights this ABI and the inode's type have: a directory's
+// right on a file is EINVAL.
+func grantable(want fsRights, abi int, dir bool) fsRights {
+	want &= handledBy(abi).fs
 	if !dir {
-		r &= fileRights
+		want &= fileRights
 	}
-	return r
+	return want
 }
 
 // lacking names the file-system rights that an ABI does not know, with the ABI

@@ -46,7 +46,7 @@ func TestRightsByTypeAndABI(t *testing.T) {
 		{spec.AccessDevice, 5, true, readFile | writeFile | ioctlDev | readDir, execute | makeReg | makeChar},
 		{spec.Access(99), 7, true, none, all},
 	} {
-		got := rights(tt.access, tt.abi, tt.dir)
+		got := grantable(accessRights(tt.access), tt.abi, tt.dir)
 		if got&tt.has != tt.has || got&tt.lack != 0 {
 			t.Errorf("access %d, ABI %d, directory %v: %v", tt.access, tt.abi, tt.dir, got)
 		}

@@ -105,10 +105,7 @@ func (rs *Ruleset) grant(path string, want fsRights, optional bool) error {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return fmt.Errorf("cannot stat %q for a Landlock rule: %w", path, err)
 	}
-	want &= handledBy(rs.ABI).fs
-	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		want &= fileRights // a directory's right on a file is EINVAL
-	}
+	want = grantable(want, rs.ABI, st.Mode&unix.S_IFMT == unix.S_IFDIR)
 	if want == 0 {
 		return nil // ENOMSG: nothing to grant
 	}

@@ -107,9 +107,3 @@ func (t *Tracker) forget(s Snapshot) {
 		}
 	}
 }
-
-// Known says whether a process was seen to descend from the root.
-func (t *Tracker) Known(p Proc) bool {
-	born, ok := t.known[p.PID]
-	return ok && born == p.Born
-}
