@@ -72,7 +72,7 @@ func (r *Run) attempt(h *Host, k *keeper, more bool) (again bool) {
 		r.finish(exit, failed)
 	}
 	if !s.gather() {
-		r.leftover = fmt.Errorf("a process of the execution could not be ended")
+		r.leftover = errors.Join(r.leftover, fmt.Errorf("a process of the execution could not be ended"))
 	}
 	return again
 }

@@ -144,6 +144,34 @@ func TestDeathAfterTheReport(t *testing.T) {
 	}
 }
 
+// A command whose end could not be waited for is not told to run.
+func TestReportOutOfDescriptors(t *testing.T) {
+	testenv.NoNewFDs(t)
+	s, peer := listening(t)
+	_ = unix.Sendto(peer, spec.Report{}.Append(nil), 0, nil)
+	report := <-s.events
+	if report.pidfd < 0 {
+		t.Skip("needs SCM_PIDFD (Linux 6.5)")
+	}
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: was.Max}); err != nil {
+		t.Fatal(err)
+	}
+	s.onEvent(report)
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	if s.allowed || s.fail == nil || s.looked != nil || s.p.payloadFD != report.pidfd {
+		t.Errorf("allowed %v, %v, payload %d", s.allowed, s.fail, s.p.payloadFD)
+	}
+	s.hush()
+	unix.Close(peer)
+	unix.Close(report.pidfd)
+}
+
 // A command that was cancelled before its stage 2 had reported is not told to run.
 func TestStopBeforeTheReport(t *testing.T) {
 	testenv.NoNewFDs(t)

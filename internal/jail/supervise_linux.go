@@ -245,10 +245,11 @@ func (s *supervision) onEvent(ev event) {
 		s.fail = s.failure(ev.Failure)
 	case ev.Report != nil && s.report == nil:
 		s.report = ev.Report
-		s.identify(ev.message)
-		s.openMasks()
-		s.allow()
-		s.watchMasks(s.plan)
+		if s.identify(ev.message); s.fail == nil { // what nobody would follow does not run
+			s.openMasks()
+			s.allow()
+			s.watchMasks(s.plan)
+		}
 		return // which keeps the descriptor
 	}
 	ev.close()
@@ -294,10 +295,10 @@ func (s *supervision) identify(m message) {
 		var err error
 		if s.exit, err = ready.New(p.payloadFD, unix.EPOLLIN); err != nil {
 			s.cause, s.fail = err, spawnFailed("%v", err)
-			return
+		} else {
+			s.looked = make(chan struct{})
+			go s.look()
 		}
-		s.looked = make(chan struct{})
-		go s.look()
 	}
 	if !p.jailed {
 		return
