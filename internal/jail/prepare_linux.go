@@ -263,8 +263,9 @@ func (j *job) release() error {
 	return err
 }
 
-// inherit opens what bubblewrap's descriptors stand for, in their order.
-func (j *job) inherit() ([]*os.File, error) {
+// inherit opens what bubblewrap's descriptors stand for, in their order; null is the
+// content of an empty mask.
+func (j *job) inherit(null *os.File) ([]*os.File, error) {
 	args, err := memfd("bwrap-args", nulTerminated(j.bwrap.Args))
 	if err != nil {
 		return nil, err
@@ -272,10 +273,13 @@ func (j *job) inherit() ([]*os.File, error) {
 	files := []*os.File{args}
 	for _, in := range j.bwrap.Inherit {
 		var f *os.File
-		if in.Kind == bwrap.Data {
-			f, err = memfd("mask", []byte(in.Content))
-		} else {
+		switch {
+		case in.Kind != bwrap.Data:
 			f, err = j.reached.Dup(in.Path)
+		case in.Content == "":
+			f = null
+		default:
+			f, err = memfd("mask", []byte(in.Content))
 		}
 		if err != nil {
 			return files, err

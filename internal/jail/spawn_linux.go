@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -52,10 +53,7 @@ func memfd(name string, b []byte) (*os.File, error) {
 		return nil, fmt.Errorf("cannot make a memfd for %s: %w", name, err)
 	}
 	f := os.NewFile(uintptr(fd), name)
-	if _, err = f.Write(b); err == nil {
-		_, err = f.Seek(0, 0)
-	}
-	if err == nil {
+	if _, err = f.WriteAt(b, 0); err == nil { // the offset stays at the start
 		_, err = unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS,
 			unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_WRITE|unix.F_SEAL_SEAL)
 	}
@@ -224,7 +222,7 @@ func (h *Host) childFiles(ps *pipes, p *process, j *job) ([]*os.File, error) {
 	if j.bwrap == nil {
 		return files, nil
 	}
-	more, err := j.inherit()
-	ps.child = append(ps.child, more...)
+	more, err := j.inherit(null)
+	ps.child = append(ps.child, slices.DeleteFunc(slices.Clone(more), func(f *os.File) bool { return f == null })...)
 	return append(files, more...), err
 }
