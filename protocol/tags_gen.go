@@ -14,8 +14,8 @@ const (
 	TagSeccompNet             = "seccomp-net"              // a system call filter without sockets of the internet families
 	TagSeccompHardening       = "seccomp-hardening"        // a system call filter without kernel interfaces that a command has no business with
 	TagNoNewPrivs             = "no-new-privs"             // set-user-ID and file capabilities give nothing (PR_SET_NO_NEW_PRIVS)
-	TagRlimitFsize            = "rlimit-fsize"             // fsize_bytes bounds each file written (RLIMIT_FSIZE)
-	TagRlimitCPU              = "rlimit-cpu"               // cpu_s bounds each process (RLIMIT_CPU)
+	TagRlimitFsize            = "rlimit-fsize"             // fsize_bytes bounds each file written (RLIMIT_FSIZE); inherited=N bytes where the helper was started under a stricter limit
+	TagRlimitCPU              = "rlimit-cpu"               // cpu_s bounds each process (RLIMIT_CPU); inherited=N seconds where the helper was started under a stricter limit
 	TagRlimitAddressSpace     = "rlimit-address-space"     // mem_bytes bounds each process's address space (RLIMIT_AS), where there is nothing better
 	TagRlimitProcesses        = "rlimit-processes"         // pids bounds the user's processes (RLIMIT_NPROC), where there is nothing better
 	TagCgroupV2               = "cgroup-v2"                // mem_bytes and pids bound the whole execution; pids_allowance=N for the scaffolding, and after the run oom_kill=N and pids_denied=N
@@ -54,8 +54,8 @@ var vocabulary = [...]Tag{
 	{ID: "seccomp-hardening", Feature: false, Applied: true, Skip: true, Platforms: []string{"linux"}, Meaning: "a system call filter without kernel interfaces that a command has no business with"},
 	{ID: "no-new-privs", Feature: false, Applied: true, Skip: true, Platforms: []string{"linux"}, Meaning: "set-user-ID and file capabilities give nothing (PR_SET_NO_NEW_PRIVS)"},
 	{ID: "rlimits", Feature: true, Applied: false, Skip: false, Platforms: []string{"linux", "darwin"}, Meaning: "resource limits can be set; what was set has its own entries"},
-	{ID: "rlimit-fsize", Feature: false, Applied: true, Skip: true, Platforms: []string{"linux", "darwin"}, Meaning: "fsize_bytes bounds each file written (RLIMIT_FSIZE)"},
-	{ID: "rlimit-cpu", Feature: false, Applied: true, Skip: true, Platforms: []string{"linux", "darwin"}, Meaning: "cpu_s bounds each process (RLIMIT_CPU)"},
+	{ID: "rlimit-fsize", Feature: false, Applied: true, Skip: true, Platforms: []string{"linux", "darwin"}, Meaning: "fsize_bytes bounds each file written (RLIMIT_FSIZE); inherited=N bytes where the helper was started under a stricter limit"},
+	{ID: "rlimit-cpu", Feature: false, Applied: true, Skip: true, Platforms: []string{"linux", "darwin"}, Meaning: "cpu_s bounds each process (RLIMIT_CPU); inherited=N seconds where the helper was started under a stricter limit"},
 	{ID: "rlimit-address-space", Feature: false, Applied: true, Skip: true, Platforms: []string{"darwin"}, Meaning: "mem_bytes bounds each process's address space (RLIMIT_AS), where there is nothing better"},
 	{ID: "rlimit-processes", Feature: false, Applied: true, Skip: true, Platforms: []string{"darwin"}, Meaning: "pids bounds the user's processes (RLIMIT_NPROC), where there is nothing better"},
 	{ID: "cgroup-v2", Feature: true, Applied: true, Skip: true, Platforms: []string{"linux"}, Meaning: "mem_bytes and pids bound the whole execution; pids_allowance=N for the scaffolding, and after the run oom_kill=N and pids_denied=N"},

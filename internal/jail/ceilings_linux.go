@@ -2,12 +2,14 @@ package jail
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"syscall"
 	"time"
 
 	"sandboxd/internal/cgroup"
+	"sandboxd/internal/plan"
 	"sandboxd/internal/report"
 )
 
@@ -38,6 +40,7 @@ func (j *job) ceilings() error {
 	}
 	if j.spare != nil {
 		j.group = j.spare
+		j.loose()
 		return nil
 	}
 	var err error
@@ -48,8 +51,29 @@ func (j *job) ceilings() error {
 	}
 	if err != nil {
 		j.group, j.noGroup = nil, err.Error()
+		return nil
 	}
+	j.loose()
 	return nil
+}
+
+// loose notes a cgroup that the command can change.
+func (j *job) loose() {
+	if why := loose(j.plan, j.group.Path(), j.bwrap != nil || j.facts.LandlockABI > 0); why != "" {
+		j.unheld = append(j.unheld, why)
+	}
+}
+
+// loose says why the command can change the cgroup at path, or "". Its files are the
+// caller's own, and so are the command's rights, wherever it can reach them.
+func loose(p plan.Plan, path string, bounded bool) string {
+	switch {
+	case !bounded:
+		return "without a jail and without Landlock the command can raise its ceilings, or leave its cgroup"
+	case p.At(path).Effect == plan.ReadWrite:
+		return fmt.Sprintf("the policy makes %q writable, so the command can raise its ceilings, or leave its cgroup", path)
+	}
+	return ""
 }
 
 // disown leaves the cgroup of a standby to the standby, which was thrown away.

@@ -7,8 +7,34 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandboxd/internal/plan"
 	"sandboxd/internal/testenv"
 )
+
+// A cgroup that the command can write to holds it only as long as it likes.
+func TestLooseCgroup(t *testing.T) {
+	const base = "/sys/fs/cgroup/base"
+	view := func(ops ...plan.Op) plan.Plan {
+		return plan.Plan{Ops: append([]plan.Op{{Path: "/", Class: plan.RootTmpfs}}, ops...)}
+	}
+	for _, c := range []struct {
+		name    string
+		plan    plan.Plan
+		bounded bool
+		loose   bool
+	}{
+		{"not in the view", view(), true, false},
+		{"the host, readable", view(plan.Op{Path: "/", Class: plan.Readable}), true, false},
+		{"the host, writable", view(plan.Op{Path: "/", Class: plan.Writable}), true, true},
+		{"a root above it", view(plan.Op{Path: "/sys/fs", Class: plan.Writable}), true, true},
+		{"read-only again", view(plan.Op{Path: "/sys/fs", Class: plan.Writable}, plan.Op{Path: base, Class: plan.Readable}), true, false},
+		{"no jail and no Landlock", view(), false, true},
+	} {
+		if why := loose(c.plan, base+"/exec-1-2", c.bounded); (why != "") != c.loose {
+			t.Errorf("%s: %q", c.name, why)
+		}
+	}
+}
 
 // What left every process group and has another parent is still in the cgroup: a KILL
 // reaches it there, and so does the clean-up where no namespace's init does it.

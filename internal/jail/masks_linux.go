@@ -43,6 +43,8 @@ func watched(p plan.Plan) (points []string, protected map[string]bool) {
 	return points, protected
 }
 
+var errNoInit = errors.New("the jail's init could not be found, so its mounts were not watched")
+
 // openMasks opens the jail's mount table, which keeps it in being, before the command
 // runs: one that ends at once is judged too.
 func (s *supervision) openMasks() {
@@ -57,13 +59,17 @@ func (s *supervision) watchMasks(p plan.Plan) {
 	table := s.p.table
 	s.p.table = -1
 	points, protected := watched(p)
-	if len(points)+len(protected) == 0 || s.p.init == 0 {
+	if len(points)+len(protected) == 0 || !s.p.jailed {
 		if table >= 0 {
 			unix.Close(table)
 		}
 		return
 	}
 	s.masks = &masks{protected: protected, report: s.host.OnMaskLoss == MaskLossReport, err: s.p.tableErr}
+	if s.p.init == 0 { // it has ended, or this kernel opens no process
+		s.masks.err, s.masks.over = errNoInit, s.p.payloadFD >= 0 && exited(s.p.payloadFD)
+		return
+	}
 	if table >= 0 {
 		s.masks.watch, s.masks.err = roots.StartWatch(table, points, newPlanned(p, s.reached, points), func(lost []roots.Loss) {
 			for _, l := range lost {

@@ -25,10 +25,10 @@ func (l *list) darwin(o Outcome) {
 	}
 	l.shared(o)
 	if o.Policy.Limits.MemBytes != 0 {
-		l.ceiling(o.Report, protocol.TagRlimitAddressSpace, "mem_bytes", o.Report != nil && o.Report.RlimitAddressSpace)
+		l.ceiling(o.Report, protocol.TagRlimitAddressSpace, "mem_bytes", o.Report != nil && o.Report.RlimitAddressSpace, 0)
 	}
 	if o.Policy.Limits.Pids != 0 {
-		l.ceiling(o.Report, protocol.TagRlimitProcesses, "pids", o.Report != nil && o.Report.RlimitProcesses)
+		l.ceiling(o.Report, protocol.TagRlimitProcesses, "pids", o.Report != nil && o.Report.RlimitProcesses, 0)
 	}
 	l.skip(protocol.TagDarwinProcessLifecycle, "descendants are followed by sampling the process table: one that forks twice between two samples can escape the clean-up, not the profile")
 }

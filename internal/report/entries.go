@@ -61,20 +61,28 @@ func (l *list) shared(o Outcome) {
 			plural(len(o.Policy.Network.Allow), "allowed host was", "allowed hosts were")+" not offered")
 	}
 	limits := o.Policy.Limits
-	r := o.Report
+	r, said := o.Report, spec.Report{}
+	if r != nil {
+		said = *r
+	}
 	if limits.FsizeBytes != 0 {
-		l.ceiling(r, protocol.TagRlimitFsize, "fsize_bytes", r != nil && r.RlimitFsize)
+		l.ceiling(r, protocol.TagRlimitFsize, "fsize_bytes", said.RlimitFsize, said.FsizeInherited)
 	}
 	if limits.CPUSeconds != 0 {
-		l.ceiling(r, protocol.TagRlimitCPU, "cpu_s", r != nil && r.RlimitCPU)
+		l.ceiling(r, protocol.TagRlimitCPU, "cpu_s", said.RlimitCPU, said.CPUInherited)
 	}
 	l.roots(o)
 }
 
-// ceiling claims one that stage 2 set, or names it as held by nothing.
-func (l *list) ceiling(r *spec.Report, tag, key string, set bool) {
+// ceiling claims one that stage 2 set, or names it as held by nothing. A limit that the
+// helper was started under and that is stricter than the policy's is the one that holds.
+func (l *list) ceiling(r *spec.Report, tag, key string, set bool, inherited uint64) {
 	if set {
-		l.apply(tag, "")
+		detail := ""
+		if inherited != 0 {
+			detail = "inherited=" + number(inherited)
+		}
+		l.apply(tag, detail)
 		return
 	}
 	l.fallback(tag, key+" is held by nothing: "+unsaid(r))

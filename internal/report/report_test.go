@@ -85,6 +85,7 @@ var goldens = []struct {
 			SeccompMode: 2, SeccompHardening: true, NoNewPrivs: true}
 	}},
 	{"linux-oom-and-pids", func(o *Outcome) { o.Cgroup.OOMKill, o.Cgroup.PidsDenied = 1, 4 }},
+	{"linux-stricter-limits", func(o *Outcome) { o.Report.FsizeInherited, o.Report.CPUInherited = 4096, 2 }},
 	{"linux-no-cgroup", func(o *Outcome) {
 		o.Cgroup = Cgroup{Reason: "the helper's own cgroup holds processes; give --cgroup-base (systemd: Delegate=yes, DelegateSubgroup=)"}
 	}},
@@ -186,7 +187,7 @@ func TestRequiredIsMet(t *testing.T) {
 	}
 	for _, g := range goldens {
 		full := slices.Contains([]string{"linux-full", "linux-nothing-asked", "linux-oom-and-pids", "linux-proxy",
-			"linux-nested-userns", "linux-old-landlock", "darwin-full"}, g.name)
+			"linux-nested-userns", "linux-old-landlock", "linux-stricter-limits", "darwin-full"}, g.name)
 		if got := missing(changed(g.change)); (len(got) == 0) != full {
 			t.Errorf("%s: missing %v", g.name, got)
 		}

@@ -73,3 +73,11 @@ func (p *process) require() *spec.Failure {
 	}
 	return nil
 }
+
+// stricter is the limit in force where it is below the one that was asked for, else 0.
+func stricter(held, asked uint64) uint64 {
+	if held < asked {
+		return held
+	}
+	return 0
+}

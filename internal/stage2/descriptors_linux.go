@@ -18,13 +18,19 @@ func (p *process) descriptors() *spec.Failure {
 		}
 	}
 	err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
-	if err == unix.ENOSYS || err == unix.EINVAL { // before 5.9, before 5.11
+	if err == unix.ENOSYS || err == unix.EINVAL || err == nil && !marked(spec.ReportFD) { // before 5.9, before 5.11
 		err = markEach()
 	}
 	if err != nil {
 		return failure(spec.StepDescriptors, "cannot mark descriptors close-on-exec", err)
 	}
 	return nil
+}
+
+// marked looks whether it was done: fd 4 came open across execve.
+func marked(fd int) bool {
+	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+	return err == nil && flags&unix.FD_CLOEXEC != 0
 }
 
 // markEach is for kernels without CLOSE_RANGE_CLOEXEC. They have no Landlock

@@ -3,7 +3,6 @@ package stage2
 import (
 	"bytes"
 	"encoding/binary"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -13,11 +12,11 @@ import (
 // execFailure says why execve failed, with what its errno hides: ENOENT for a file
 // that is there is a missing interpreter (execve(2)).
 func execFailure(path string, err error) *spec.Failure {
-	f := failure(spec.StepExec, "cannot execute "+strconv.Quote(path), err)
+	f := failure(spec.StepExec, "cannot execute "+quoted(path), err)
 	switch errnoOf(err) {
 	case unix.ENOENT, unix.EACCES:
 		if interp := interpreter(path); interp != "" && unix.Access(interp, unix.X_OK) != nil {
-			f.Msg += "; its interpreter " + strconv.Quote(interp) + " is not there or cannot be executed in the jail"
+			f.Msg += "; its interpreter " + quoted(interp) + " is not there or cannot be executed in the jail"
 		}
 	case unix.ENOEXEC:
 		// No shell is tried in its place, unlike execvp(3): what runs is what was named.

@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -43,6 +44,10 @@ func TestFailures(t *testing.T) {
 				func(s *spec.Spec) { s.Argv = nil }},
 			{"missing path", spec.StepLookup, unix.ENOENT, "does not exist in the jail (ENOENT)",
 				func(s *spec.Spec) { s.Argv = []string{w.dir + "/missing"} }},
+			{"long missing path", spec.StepLookup, unix.ENOENT, `…`,
+				func(s *spec.Spec) { s.Argv = []string{w.dir + strings.Repeat("/"+strings.Repeat("\x01", 250), 15)} }},
+			{"long name on PATH", spec.StepLookup, unix.ENAMETOOLONG, "cannot stat",
+				func(s *spec.Spec) { s.Argv = []string{strings.Repeat("\x01", 100000)} }},
 			{"below a file", spec.StepLookup, unix.ENOTDIR, "(ENOTDIR)",
 				func(s *spec.Spec) { s.Argv = []string{plain + "/x"} }},
 			{"directory", spec.StepLookup, unix.EISDIR, "is a directory",
@@ -103,6 +108,12 @@ func TestFailures(t *testing.T) {
 				f := w.run(t, s.Append(nil)).failure(t)
 				if f.Step != test.step || f.Errno != uint64(test.errno) || !strings.Contains(f.Msg, test.want) {
 					t.Errorf("got %+v\nwant %s, %d, %q", f, test.step, test.errno, test.want)
+				}
+				// What a broker makes an exit status of (PROTOCOL.md, "Error codes").
+				unquoted := regexp.MustCompile(`"(\\.|[^"\\])*"`).ReplaceAllString(f.Msg, "")
+				_, after, _ := strings.Cut(unquoted, "(")
+				if name, _, _ := strings.Cut(after, ")"); (f.Step == spec.StepLookup || f.Step == spec.StepExec) && name != unix.ErrnoName(test.errno) {
+					t.Errorf("the first parentheses hold %q: %s", name, f.Msg)
 				}
 			})
 		}

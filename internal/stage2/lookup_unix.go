@@ -58,7 +58,7 @@ func (p *process) lookup() *spec.Failure {
 	if found != nil {
 		return found
 	}
-	return refusal(spec.StepLookup, strconv.Quote(name)+" not found in the jail: looked in "+
+	return refusal(spec.StepLookup, quoted(name)+" not found in the jail: looked in "+
 		strconv.Itoa(len(p.spec.Path))+" directories of PATH", unix.ENOENT)
 }
 
@@ -69,22 +69,35 @@ func runnable(path string) *spec.Failure {
 	var st unix.Stat_t
 	switch err := unix.Stat(path, &st); {
 	case err == unix.ENOENT:
-		return refusal(spec.StepLookup, strconv.Quote(path)+" does not exist in the jail", unix.ENOENT)
+		return refusal(spec.StepLookup, quoted(path)+" does not exist in the jail", unix.ENOENT)
 	case err != nil:
-		return failure(spec.StepLookup, "cannot stat "+strconv.Quote(path), err)
+		return failure(spec.StepLookup, "cannot stat "+quoted(path), err)
 	case st.Mode&unix.S_IFMT == unix.S_IFDIR:
-		return refusal(spec.StepLookup, strconv.Quote(path)+" is a directory", unix.EISDIR)
+		return refusal(spec.StepLookup, quoted(path)+" is a directory", unix.EISDIR)
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return refusal(spec.StepLookup, strconv.Quote(path)+" is not a regular file", unix.EACCES)
+		return refusal(spec.StepLookup, quoted(path)+" is not a regular file", unix.EACCES)
 	case st.Mode&0o111 == 0:
-		return refusal(spec.StepLookup, strconv.Quote(path)+" is not executable: mode "+
+		return refusal(spec.StepLookup, quoted(path)+" is not executable: mode "+
 			octal(uint32(st.Mode)&0o7777), unix.EACCES)
 	}
 	if err := unix.Access(path, unix.X_OK); err == unix.EACCES {
-		return refusal(spec.StepLookup, strconv.Quote(path)+" may not be executed by this user, or its mount is noexec: mode "+
+		return refusal(spec.StepLookup, quoted(path)+" may not be executed by this user, or its mount is noexec: mode "+
 			octal(uint32(st.Mode)&0o7777), unix.EACCES)
 	}
 	return nil
+}
+
+// maxQuoted bounds a path in a message, in bytes before quoting: what follows it, the
+// errno's name above all, must not be cut off (spec.MaxText).
+const maxQuoted = 128
+
+// quoted shows a path; a long one loses its middle.
+func quoted(path string) string {
+	if len(path) > maxQuoted {
+		const half = maxQuoted / 2
+		path = strings.ToValidUTF8(path[:half], "") + "…" + strings.ToValidUTF8(path[len(path)-half:], "")
+	}
+	return strconv.Quote(path)
 }
 
 func octal(mode uint32) string { return "0" + strconv.FormatUint(uint64(mode), 8) }

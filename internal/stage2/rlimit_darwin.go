@@ -17,20 +17,22 @@ const (
 // user's processes leaves room for the second.
 func (p *process) rlimits() *spec.Failure {
 	if n := p.spec.FsizeBytes; n != 0 {
-		if err := lower(unix.RLIMIT_FSIZE, n, n); err != nil {
+		held, err := lower(unix.RLIMIT_FSIZE, n, n)
+		if err != nil {
 			return failure(spec.StepRlimit, "cannot set RLIMIT_FSIZE", err)
 		}
-		p.report.RlimitFsize = true
+		p.report.RlimitFsize, p.report.FsizeInherited = true, stricter(held, n)
 	}
 	if n := p.spec.CPUSeconds; n != 0 {
 		hard := n
 		if n < unix.RLIM_INFINITY {
 			hard++
 		}
-		if err := lower(unix.RLIMIT_CPU, n, hard); err != nil {
+		held, err := lower(unix.RLIMIT_CPU, n, hard)
+		if err != nil {
 			return failure(spec.StepRlimit, "cannot set RLIMIT_CPU", err)
 		}
-		p.report.RlimitCPU = true
+		p.report.RlimitCPU, p.report.CPUInherited = true, stricter(held, n)
 	}
 	if n := p.spec.MemBytes; n != 0 {
 		// The kernel answers EINVAL to a finite one below what is mapped already, and
@@ -40,7 +42,7 @@ func (p *process) rlimits() *spec.Failure {
 	if n := p.spec.Pids; n != 0 {
 		p.report.RlimitProcesses = p.attempt(tagProcesses, "RLIMIT_NPROC", unix.RLIMIT_NPROC, n)
 	}
-	if err := lower(unix.RLIMIT_CORE, 0, 0); err != nil {
+	if _, err := lower(unix.RLIMIT_CORE, 0, 0); err != nil {
 		return failure(spec.StepRlimit, "cannot set RLIMIT_CORE", err)
 	}
 	return nil
@@ -48,7 +50,7 @@ func (p *process) rlimits() *spec.Failure {
 
 // attempt sets a ceiling that this kernel may not take; then it is a skip.
 func (p *process) attempt(tag, name string, resource int, n uint64) bool {
-	err := lower(resource, n, n)
+	_, err := lower(resource, n, n)
 	if err == nil {
 		return true
 	}
@@ -56,11 +58,13 @@ func (p *process) attempt(tag, name string, resource int, n uint64) bool {
 	return false
 }
 
-// lower sets a limit, never above the hard limit that is already there.
-func lower(resource int, soft, hard uint64) error {
+// lower sets a limit, never above the hard limit that is already there, and gives the
+// soft limit that is in force then.
+func lower(resource int, soft, hard uint64) (held uint64, err error) {
 	var now unix.Rlimit
 	if err := unix.Getrlimit(resource, &now); err != nil {
-		return err
+		return 0, err
 	}
-	return unix.Setrlimit(resource, &unix.Rlimit{Cur: min(soft, now.Max), Max: min(hard, now.Max)})
+	want := unix.Rlimit{Cur: min(soft, now.Max), Max: min(hard, now.Max)}
+	return want.Cur, unix.Setrlimit(resource, &want)
 }

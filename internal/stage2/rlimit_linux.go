@@ -1,6 +1,8 @@
 package stage2
 
 import (
+	"errors"
+
 	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/stage2/spec"
@@ -11,10 +13,11 @@ import (
 // RLIMIT_NPROC counts everything of the user (setrlimit(2)).
 func (p *process) rlimits() *spec.Failure {
 	if n := p.spec.FsizeBytes; n != 0 {
-		if err := lower(unix.RLIMIT_FSIZE, n, n); err != nil {
+		held, err := lower(unix.RLIMIT_FSIZE, n, n)
+		if err != nil {
 			return failure(spec.StepRlimit, "cannot set RLIMIT_FSIZE", err)
 		}
-		p.report.RlimitFsize = true
+		p.report.RlimitFsize, p.report.FsizeInherited = true, stricter(held, n)
 	}
 	if n := p.spec.CPUSeconds; n != 0 {
 		// SIGXCPU at the soft limit, SIGKILL at the hard one a second later.
@@ -22,26 +25,67 @@ func (p *process) rlimits() *spec.Failure {
 		if n < unix.RLIM_INFINITY {
 			hard++
 		}
-		if err := lower(unix.RLIMIT_CPU, n, hard); err != nil {
+		held, err := lower(unix.RLIMIT_CPU, n, hard)
+		if err != nil {
 			return failure(spec.StepRlimit, "cannot set RLIMIT_CPU", err)
 		}
-		p.report.RlimitCPU = true
+		p.report.RlimitCPU, p.report.CPUInherited = true, stricter(held, n)
 	}
 	// A core file would carry the command's memory to wherever the host's
 	// core_pattern sends it.
-	if err := lower(unix.RLIMIT_CORE, 0, 0); err != nil {
+	if _, err := lower(unix.RLIMIT_CORE, 0, 0); err != nil {
 		return failure(spec.StepRlimit, "cannot set RLIMIT_CORE", err)
+	}
+	if err := p.giveUpRaising(); err != nil {
+		return failure(spec.StepRlimit, "cannot give up CAP_SYS_RESOURCE, with which the command could raise its limits", err)
 	}
 	return nil
 }
 
+var errNotShown = errors.New("it was set and does not show")
+
 // lower sets a limit, never above the hard limit that is already there: an
-// inherited stricter ceiling stays, which still holds what was asked for.
-func lower(resource int, soft, hard uint64) error {
-	var now unix.Rlimit
+// inherited stricter ceiling stays, which still holds what was asked for. It gives the
+// soft limit that is in force then, read back: a filter around this process can answer
+// the call without the kernel.
+func lower(resource int, soft, hard uint64) (held uint64, err error) {
+	now, after := noLimit, noLimit
 	if err := unix.Prlimit(0, resource, nil, &now); err != nil {
-		return err
+		return 0, err
 	}
 	want := unix.Rlimit{Cur: min(soft, now.Max), Max: min(hard, now.Max)}
-	return unix.Prlimit(0, resource, &want, nil)
+	if err := unix.Prlimit(0, resource, &want, nil); err != nil {
+		return 0, err
+	}
+	if err := unix.Prlimit(0, resource, nil, &after); err != nil {
+		return 0, err
+	}
+	if now == noLimit || after != want {
+		return 0, errNotShown
+	}
+	return after.Cur, nil
+}
+
+// noLimit is what no limit is: soft above hard.
+var noLimit = unix.Rlimit{Cur: 1, Max: 0}
+
+// giveUpRaising takes this thread's right to raise hard limits away. Without a jail a
+// command of root's would have it; no_new_privs keeps execve from giving it back.
+func (p *process) giveUpRaising() error {
+	if p.before.caps == 0 {
+		return nil
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var sets [2]unix.CapUserData // of 32 capabilities each
+	if err := unix.Capget(&header, &sets[0]); err != nil {
+		return err
+	}
+	const bit = 1 << unix.CAP_SYS_RESOURCE
+	if (sets[0].Permitted|sets[0].Inheritable)&bit == 0 {
+		return nil
+	}
+	sets[0].Permitted &^= bit
+	sets[0].Effective &^= bit
+	sets[0].Inheritable &^= bit
+	return unix.Capset(&header, &sets[0])
 }

@@ -164,9 +164,9 @@ func TestStricterHardLimitStays(t *testing.T) {
 	eachWorld(t, func(t *testing.T, w world) {
 		w.limits = "ulimit -f 2; ulimit -t 100; ulimit -Sn 200" // blocks of 512 bytes, seconds, descriptors
 		s := w.spec("sh", "-c", "ulimit -f; ulimit -t; ulimit -Ht; ulimit -Sn")
-		s.FsizeBytes, s.CPUSeconds = 1<<40, 100
+		s.FsizeBytes, s.CPUSeconds = 1<<40, 200
 		r := w.run(t, s.Append(nil))
-		if report := r.report(t); !report.RlimitFsize || !report.RlimitCPU {
+		if report := r.report(t); !report.RlimitFsize || !report.RlimitCPU || report.FsizeInherited != 1024 || report.CPUInherited != 100 {
 			t.Errorf("report %+v", report)
 		}
 		// The last is RLIMIT_NOFILE as it was before Go's runtime raised it.

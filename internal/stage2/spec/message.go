@@ -37,7 +37,7 @@ func (f Failure) Error() string {
 // than MaxSkips skips the last one says how many there were.
 func (r Report) Append(dst []byte) []byte {
 	dst = mpack.AppendStr(mpack.AppendMap(dst, 1), "report")
-	dst = mpack.AppendMap(dst, 21)
+	dst = mpack.AppendMap(dst, 23)
 	dst = appendList(dst, "namespaces", r.Namespaces, mpack.AppendStr)
 	dst = appendTruth(dst, "no_caps", r.NoCaps)
 	dst = appendTruth(dst, "no_userns", r.NoUserns)
@@ -55,6 +55,8 @@ func (r Report) Append(dst []byte) []byte {
 	dst = appendTruth(dst, "no_new_privs", r.NoNewPrivs)
 	dst = appendTruth(dst, "rlimit_fsize", r.RlimitFsize)
 	dst = appendTruth(dst, "rlimit_cpu", r.RlimitCPU)
+	dst = appendNumber(dst, "fsize_inherited", r.FsizeInherited)
+	dst = appendNumber(dst, "cpu_inherited", r.CPUInherited)
 	dst = appendTruth(dst, "rlimit_address_space", r.RlimitAddressSpace)
 	dst = appendTruth(dst, "rlimit_processes", r.RlimitProcesses)
 	dst = appendTruth(dst, "seatbelt", r.Seatbelt)
@@ -142,6 +144,8 @@ func readReport(p *Report) func(*mpack.Reader) error {
 		mpack.Field{Name: "no_new_privs", Read: truth(&p.NoNewPrivs)},
 		mpack.Field{Name: "rlimit_fsize", Read: truth(&p.RlimitFsize)},
 		mpack.Field{Name: "rlimit_cpu", Read: truth(&p.RlimitCPU)},
+		mpack.Field{Name: "fsize_inherited", Read: number(&p.FsizeInherited)},
+		mpack.Field{Name: "cpu_inherited", Read: number(&p.CPUInherited)},
 		mpack.Field{Name: "rlimit_address_space", Read: truth(&p.RlimitAddressSpace)},
 		mpack.Field{Name: "rlimit_processes", Read: truth(&p.RlimitProcesses)},
 		mpack.Field{Name: "seatbelt", Read: truth(&p.Seatbelt)},

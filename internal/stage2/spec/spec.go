@@ -175,9 +175,11 @@ type Report struct {
 	NoNewPrivs         bool
 	RlimitFsize        bool
 	RlimitCPU          bool
-	RlimitAddressSpace bool // macOS
-	RlimitProcesses    bool // macOS
-	Seatbelt           bool // macOS: the profile denied what it must and allowed what it must
+	FsizeInherited     uint64 // bytes: the stricter limit that was there already, 0 for none
+	CPUInherited       uint64 // seconds: the same
+	RlimitAddressSpace bool   // macOS
+	RlimitProcesses    bool   // macOS
+	Seatbelt           bool   // macOS: the profile denied what it must and allowed what it must
 	Skips              []Skip
 }
 

@@ -128,6 +128,8 @@ func reportGen() *rapid.Generator[Report] {
 			NoNewPrivs:         rapid.Bool().Draw(t, "nnp"),
 			RlimitFsize:        rapid.Bool().Draw(t, "fsize"),
 			RlimitCPU:          rapid.Bool().Draw(t, "cpu"),
+			FsizeInherited:     rapid.Uint64().Draw(t, "fsize inherited"),
+			CPUInherited:       rapid.Uint64().Draw(t, "cpu inherited"),
 			RlimitAddressSpace: rapid.Bool().Draw(t, "as"),
 			RlimitProcesses:    rapid.Bool().Draw(t, "nproc"),
 			Seatbelt:           rapid.Bool().Draw(t, "seatbelt"),
