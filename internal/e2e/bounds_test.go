@@ -94,6 +94,24 @@ func TestLostStdoutIsAFailure(t *testing.T) {
 	}
 }
 
+// A descriptor 1 that was closed at the start takes no frame: nothing is served, and
+// nothing runs of which nobody hears.
+func TestClosedStdout(t *testing.T) {
+	u := testenv.Me()
+	dir := testenv.TempDir(t, u)
+	policy := dir + "/policy"
+	must(t, os.WriteFile(policy, basePolicy(dir).Append(nil), 0o644))
+	for redirect, want := range map[string]int{">&-": 1, ">/dev/null": 0} {
+		cmd := exec.Command("sh", "-c", `exec "$0" 3<"$1" `+redirect, testenv.Binary(t), policy)
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		_ = cmd.Run()
+		if code := cmd.ProcessState.ExitCode(); code != want || strings.Contains(stderr.String(), "descriptor 1 is closed") != (want == 1) {
+			t.Errorf("%s: exit %d, %s", redirect, code, &stderr)
+		}
+	}
+}
+
 // A descriptor that the broker left inheritable reaches nothing below the helper.
 func TestInheritableDescriptors(t *testing.T) {
 	u := testenv.Me()

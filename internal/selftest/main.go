@@ -35,7 +35,10 @@ func Main(args []string, s System) int {
 	o, err := parseOptions(args)
 	switch {
 	case isHelp(err):
-		fmt.Fprint(s.Stdout, Usage)
+		if _, err := io.WriteString(s.Stdout, Usage); err != nil {
+			fmt.Fprintln(s.Stderr, "sandboxd: cannot write the help:", err)
+			return exitNotRun
+		}
 		return exitOK
 	case err != nil:
 		fmt.Fprintln(s.Stderr, "sandboxd:", err)

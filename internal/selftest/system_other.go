@@ -32,3 +32,6 @@ func IsTerminal(*os.File) bool { return false }
 
 // Closed says whether standard output was closed when this process started.
 func Closed(_, _ *os.File) bool { return false }
+
+// Replaced is not asked for here.
+func Replaced(*os.File) bool { return false }

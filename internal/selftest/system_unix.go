@@ -55,10 +55,11 @@ func IsTerminal(f *os.File) bool {
 // somebody could still read that on standard error. Go's runtime has put /dev/null, open
 // for both, in its place, and would take the result without an error. Who discards both
 // streams wants the exit code alone; who discards one opens /dev/null for writing.
-func Closed(stdout, stderr *os.File) bool { return replaced(stdout) && !replaced(stderr) }
+func Closed(stdout, stderr *os.File) bool { return Replaced(stdout) && !Replaced(stderr) }
 
-// replaced says whether f is /dev/null as the runtime opens it.
-func replaced(f *os.File) bool {
+// Replaced says whether f is /dev/null as the runtime opens it in the place of a stream
+// that was closed when this process started. Others open it like that as well.
+func Replaced(f *os.File) bool {
 	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
 	if err != nil || flags&unix.O_ACCMODE != unix.O_RDWR {
 		return false

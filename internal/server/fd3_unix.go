@@ -5,6 +5,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +23,17 @@ const (
 var errLate = fmt.Errorf("its end did not come within %v; close the writing side", policyBound)
 
 var errNoPolicy = errors.New("nothing is there; open it for the helper, e.g. sh -c 'exec sandboxd 3<policy.msgpack'")
+
+// noStdout says whether descriptor 1 was closed when this process started: Go's runtime has
+// then put /dev/null in its place, open for both ways, which would take every frame.
+func noStdout() bool {
+	flags, err := unix.FcntlInt(1, unix.F_GETFL, 0)
+	if err != nil || flags&unix.O_ACCMODE != unix.O_RDWR {
+		return false
+	}
+	var st, null unix.Stat_t
+	return unix.Fstat(1, &st) == nil && unix.Stat(os.DevNull, &null) == nil && st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == null.Rdev
+}
 
 // readPolicyFD reads descriptor 3 to its end and closes it. A descriptor that is
 // close-on-exec was not inherited: it is the Go runtime's own. It ends with errStopped

@@ -29,7 +29,10 @@ var errStopped = errors.New("stopped by a signal")
 func Main(args []string, version string) int {
 	o, err := ParseOptions(args)
 	if IsHelp(err) {
-		fmt.Print(Usage)
+		if _, err := fmt.Print(Usage); err != nil {
+			fmt.Fprintln(os.Stderr, "sandboxd: cannot write the help:", err)
+			return exitFailed
+		}
 		return exitOrderly
 	}
 	if err != nil {
@@ -46,6 +49,9 @@ func Main(args []string, version string) int {
 func serve(o Options, version string) error {
 	if err := supported(runtime.GOOS, o.AllowUnenforced); err != nil {
 		return err
+	}
+	if noStdout() {
+		return errors.New("cannot serve: descriptor 1 is closed; frames go there, so give it a pipe or a socket")
 	}
 	signals := stopSignals()
 	base, err := basePolicy(signals)
