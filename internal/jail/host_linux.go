@@ -42,6 +42,8 @@ type standing struct {
 	keeper  *keeper
 	running int // executions
 	closed  bool
+	holding sync.WaitGroup // keepers that have put something on the host
+	left    error          // the first thing that they could not take away again
 }
 
 // namespaceKinds are those that bubblewrap makes anew, by their names below

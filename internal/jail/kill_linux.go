@@ -38,7 +38,7 @@ func (s *supervision) payloads() ([]int, error) {
 	p := s.p
 	switch {
 	case !p.jailed:
-		return s.offspring(p.pid)
+		return s.offspring()
 	case p.init > 0:
 		return descendants(s.table, p.init)
 	}
@@ -78,16 +78,22 @@ func (s *supervision) kill() {
 	}
 	p.signalGroup(unix.SIGKILL)
 	if p.initFD < 0 {
-		s.sweep(KillBound)
+		s.sweep(sweepBound)
 	}
 }
+
+// sweepBound is how long a KILL goes on where it has to find its targets one by one.
+// What comes after it waits for KillBound, and for tearDown to do the same once more.
+const sweepBound = time.Second
 
 // sweep kills every remaining descendant of the helper, which is a child
 // subreaper, until none is left. It is for degraded mode, and for a jail whose init
 // is not known: with a pid namespace the kernel does it. It says whether none is left.
 func (s *supervision) sweep(limit time.Duration) bool {
-	for end := time.Now().Add(limit); ; time.Sleep(time.Millisecond) {
-		left, err := s.offspring(0)
+	for bound := newPatience(limit); ; time.Sleep(time.Millisecond) {
+		late := bound.over() // before the look: the last word is what that shows
+		left, err := s.offspring()
+		left = slices.DeleteFunc(left, func(pid int) bool { return pid == s.p.pid }) // reap has that one
 		listed := ticks()
 		for _, pid := range left {
 			_ = signalPid(s.table, pid, unix.SIGKILL, listed)
@@ -96,28 +102,57 @@ func (s *supervision) sweep(limit time.Duration) bool {
 		if err == nil && len(left) == 0 {
 			return true
 		}
-		if time.Now().After(end) {
+		if late {
+			forks.leave(s.table, left)
 			return false
 		}
 	}
 }
 
-// offspring lists what descends from the helper and from no scaffolding other than
-// mine: the next execution may already run.
-func (s *supervision) offspring(mine int) ([]int, error) {
+// offspring lists what descends from the helper and from no other scaffolding: the
+// next execution may already run. What an earlier one left, because it could not be
+// killed, is not this one's either.
+func (s *supervision) offspring() ([]int, error) {
 	forks.Lock()
 	defer forks.Unlock()
-	return descendants(pruned{s.table, forks.known, mine}, os.Getpid())
+	mine := s.p.pid
+	if s.reaped { // the number may be another's by now
+		mine = 0
+	}
+	return descendants(pruned{s.table, forks.known, forks.left, mine}, os.Getpid())
 }
 
-// pruned hides the helper's own children, but for one, with all below them.
+// leave notes what did not die.
+func (f *children) leave(t procTable, pids []int) {
+	f.Lock()
+	defer f.Unlock()
+	for _, pid := range pids {
+		if row, err := t.stat(pid); err == nil {
+			f.left[pid] = row.start
+		}
+	}
+}
+
+// pruned hides the helper's own children, but for one, and what an earlier execution
+// left, with all below them.
 type pruned struct {
 	procTable
 	hidden map[int]bool
+	left   map[int]uint64
 	but    int
 }
 
-func (t pruned) hides(pid int) bool { return t.hidden[pid] && pid != t.but }
+func (t pruned) hides(pid int) bool {
+	if pid == t.but {
+		return false
+	}
+	start, left := t.left[pid]
+	if left {
+		row, err := t.stat(pid)
+		left = err == nil && row.start == start
+	}
+	return left || t.hidden[pid]
+}
 
 func (t pruned) children(pid int) ([]int, error) {
 	kids, err := t.procTable.children(pid)
@@ -185,9 +220,11 @@ func (s *supervision) tearDown() {
 	if s.p.jailed && !s.awaitScaffolding(KillBound) {
 		s.p.signalGroup(unix.SIGKILL)
 	}
-	if !s.sweep(KillBound) {
-		s.stuck = true
+	bound := KillBound
+	if s.stuck { // it has had its time
+		bound = 0
 	}
+	s.lingers = !s.sweep(bound)
 }
 
 // gather waits until the scaffolding and the namespace's init are gone and
@@ -199,10 +236,9 @@ func (s *supervision) gather() bool {
 		p.signalGroup(unix.SIGKILL)
 		s.awaitScaffolding(KillBound)
 	}
-	clean := s.reaped
+	clean := s.reaped && !s.lingers
 	if p.initFD >= 0 {
-		ev, err := pollOnce(p.initFD, unix.POLLIN, int(KillBound/time.Millisecond))
-		clean = clean && err == nil && ev != 0
+		clean = clean && ends(p.initFD, KillBound)
 		reapChild(p.init)
 	} else if p.jailed {
 		clean = s.sweep(KillBound) && clean

@@ -2,7 +2,7 @@ package jail
 
 import (
 	"errors"
-	"fmt"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -43,24 +43,28 @@ func (r *Run) attempt(h *Host, k *keeper, more bool) (again bool) {
 	if err == nil && r.stopReason() == NotStopped {
 		guarded = lookAtGuarded(r.req.Policy)
 	}
-	late := built()
-	if k != nil && (late || err != nil || r.stopReason() != NotStopped) {
-		k.discard()
-		j.disown(k)
-	}
-	if late {
-		return false
-	}
-	if err != nil {
-		r.finish(nil, asError(err, refused))
-		return false
-	}
-	if r.stopReason() != NotStopped {
-		r.finish(r.exitOf(j, nil, nil, r.neverStarted()), nil)
+	if err != nil || r.stopReason() != NotStopped {
+		if k != nil {
+			k.discard()
+			j.disown(k)
+		}
+		switch {
+		case built():
+		case err != nil:
+			r.finish(nil, asError(err, refused))
+		default:
+			r.finish(r.exitOf(j, nil, nil, r.neverStarted()), nil)
+		}
 		return false
 	}
 	p, err := j.process(r, k)
-	if err != nil {
+	switch late := built(); {
+	case late && err == nil:
+		r.leftover = errors.Join(r.leftover, p.scrap(h, j.killGroup))
+		return false
+	case late:
+		return false
+	case err != nil:
 		r.finish(nil, asError(err, spawnFailed))
 		return false
 	}
@@ -72,14 +76,34 @@ func (r *Run) attempt(h *Host, k *keeper, more bool) (again bool) {
 		r.finish(exit, failed)
 	}
 	if !s.gather() {
-		r.leftover = errors.Join(r.leftover, fmt.Errorf("a process of the execution could not be ended"))
+		r.leftover = errors.Join(r.leftover, errUnended)
 	}
 	return again
 }
 
+var errUnended = errors.New("a process of the execution could not be ended")
+
+// scrap ends a scaffolding that nothing will ever be executed in.
+func (p *process) scrap(h *Host, group func()) (err error) {
+	s := newSupervision(nil, h, p)
+	s.group = group
+	if p.jailed {
+		s.kill()
+	} else { // a stage 2 has no descendants, and orphans may be the next execution's
+		p.signalGroup(unix.SIGKILL)
+	}
+	if !s.gather() {
+		err = errUnended
+	}
+	for _, f := range []*os.File{p.stdin, p.stdout, p.stderr, p.report, p.messages} {
+		f.Close()
+	}
+	return err
+}
+
 // impatience finishes an execution that is stopped while the host is still being looked
-// at: a file system that hangs can keep that from ever returning. The function that it
-// gives ends it, and says whether it has finished the execution.
+// at, or bubblewrap's file: a file system that hangs can keep that from ever returning.
+// The function that it gives ends it, and says whether it has finished the execution.
 func (r *Run) impatience(h *Host) (built func() bool) {
 	quit, late := make(chan struct{}), make(chan bool, 1)
 	go func() {
@@ -151,7 +175,7 @@ func (r *Run) supervise(s *supervision, j *job, guarded guard) (*protocol.ExecEx
 		var known bool
 		e.code, e.signal, known = s.status()
 		s.unknown = !known
-	} else {
+	} else if !s.stuck {
 		s.kill()
 	}
 	s.tearDown()
@@ -184,6 +208,8 @@ func (r *Run) conclude(s *supervision, j *job, out, errs *pump, e ended) (*proto
 		return nil, s.fail
 	case s.stuck:
 		e.code, e.signal = 128+int(unix.SIGKILL), int(unix.SIGKILL)
+	}
+	if s.stuck || s.lingers {
 		e.found = append(e.found, plan.Skip{Tag: "stage2", Reason: "a process of the command did not die after SIGKILL"})
 	}
 	if s.unknown {

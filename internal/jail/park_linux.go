@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -85,7 +84,11 @@ func (k *keeper) run(req Request) {
 		return
 	case <-time.After(parkDelay):
 	}
-	if !k.build(req) {
+	built := k.build(req)
+	if k.job.holds {
+		defer k.host.standing.holding.Done()
+	}
+	if !built {
 		return
 	}
 	limit := time.NewTimer(parkLimit)
@@ -118,7 +121,7 @@ func (k *keeper) build(req Request) bool {
 	}
 	k.job = j
 	if err != nil {
-		_ = j.release()
+		k.host.remains(j.release())
 		return false
 	}
 	return true
@@ -208,17 +211,11 @@ func (k *keeper) command(c spec.Command) error {
 
 // discard ends the jail. Nothing of a command ever ran in it.
 func (k *keeper) discard() {
-	s := newSupervision(nil, k.host, k.p)
-	s.group = k.job.killGroup
 	_ = k.p.report.SetReadDeadline(time.Unix(1, 0))
 	k.p.signalGroup(unix.SIGKILL)
 	<-k.heard
-	s.kill()
-	_ = s.gather()
-	for _, f := range []*os.File{k.p.stdin, k.p.stdout, k.p.stderr, k.p.report, k.p.messages} {
-		f.Close()
-	}
-	_ = k.job.release()
+	err := k.p.scrap(k.host, k.job.killGroup)
+	k.host.remains(errors.Join(err, k.job.release()))
 }
 
 // Ready has the jail of a policy built ahead, where that is wanted: the next execution
@@ -276,14 +273,38 @@ func (h *Host) launch(r *Run) {
 	}
 }
 
-// Close throws a standby away and waits until it is gone.
-func (h *Host) Close() {
+// hold says whether a keeper may put something on the host. Close waits for those that
+// do, and not for one under which a file system hangs: that has nothing there yet.
+func (h *Host) hold() bool {
+	h.standing.Lock()
+	defer h.standing.Unlock()
+	if !h.standing.closed {
+		h.standing.holding.Add(1)
+	}
+	return !h.standing.closed
+}
+
+// remains notes that a standby leaves something on the host, for Close.
+func (h *Host) remains(err error) {
+	h.standing.Lock()
+	defer h.standing.Unlock()
+	if h.standing.left == nil {
+		h.standing.left = err
+	}
+}
+
+// Close throws a standby away, waits until nothing of any is on the host, and says what
+// could not be taken away.
+func (h *Host) Close() error {
 	h.standing.Lock()
 	k := h.standing.keeper
 	h.standing.keeper, h.standing.closed = nil, true
 	h.standing.Unlock()
 	if k != nil {
 		close(k.drop)
-		<-k.over
 	}
+	h.standing.holding.Wait()
+	h.standing.Lock()
+	defer h.standing.Unlock()
+	return h.standing.left
 }

@@ -8,4 +8,4 @@ import "sandboxd/protocol"
 func (h *Host) Ready(protocol.Policy) {}
 
 // Close has nothing to end.
-func (h *Host) Close() {}
+func (h *Host) Close() error { return nil }

@@ -33,6 +33,7 @@ type job struct {
 	bwrap   *bwrap.Command // nil: degraded
 	spec    spec.Spec
 	standby bool // for a jail that waits for a command: nothing has asked for it yet
+	holds   bool // the end of the helper waits for what this standby puts on the host
 
 	spare   *cgroup.Group // of a standby, with the same ceilings
 	group   *cgroup.Group // nil: no ceilings, or noGroup says why not
@@ -73,9 +74,10 @@ func (j *job) build() error {
 	}
 	j.spec.Checks = j.checks()
 	j.restrict()
-	if j.standby && !j.parkable() {
+	if j.standby && (!j.parkable() || !j.host.hold()) {
 		return errNoStandby
 	}
+	j.holds = j.standby
 	if err := j.ceilings(); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -144,13 +145,23 @@ func (t realProc) all() ([]proc, error) {
 	return out, nil
 }
 
+// walkBound is how long a walk through a tree may take: one that forks faster than it
+// can be walked would never end.
+const walkBound = 500 * time.Millisecond
+
+var errManyProcesses = errors.New("the processes are too many to be listed in time")
+
 // descendants lists everything below root, root itself not included, by parent
 // links: never by process group (one setsid leaves it), nor by namespace (one
 // unshare fakes it).
 func descendants(t procTable, root int) ([]int, error) {
 	var out []int
 	seen := map[int]bool{root: true}
+	began := time.Now()
 	for queue := []int{root}; len(queue) > 0; {
+		if time.Since(began) > walkBound {
+			return out, errManyProcesses
+		}
 		kids, err := t.children(queue[0])
 		if errors.Is(err, errNoChildrenFile) {
 			return descendantsByParent(t, root)
@@ -228,6 +239,16 @@ func ticks() uint64 {
 func exited(pidfd int) bool {
 	n, err := pollOnce(pidfd, unix.POLLIN, 0)
 	return err == nil && n&(unix.POLLIN|unix.POLLHUP) != 0
+}
+
+// ends waits until a pidfd's process has ended.
+func ends(pidfd int, limit time.Duration) bool {
+	for bound := newPatience(limit); ; {
+		late := bound.over()
+		if ev, err := pollOnce(pidfd, unix.POLLIN, int(awakeSlice/time.Millisecond)); err != nil || ev != 0 || late {
+			return err == nil && ev != 0
+		}
+	}
 }
 
 // pipeBytes says how many bytes wait in a pipe.

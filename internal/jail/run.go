@@ -131,7 +131,7 @@ func (r *Run) deadline() *time.Timer {
 	if wall == 0 || wall > uint64((1<<62)/time.Second) {
 		return nil
 	}
-	return time.AfterFunc(time.Duration(wall)*time.Second, func() { r.Stop(Deadline) })
+	return time.AfterFunc(time.Until(r.start.Add(time.Duration(wall)*time.Second)), func() { r.Stop(Deadline) })
 }
 
 // ended is what supervise found out about the command.

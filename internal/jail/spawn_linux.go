@@ -41,10 +41,13 @@ type process struct {
 
 // forks keeps the helper's own children apart from orphans that a subreaper
 // inherits: a fork and its registration are one step for whoever looks.
-var forks = struct {
+var forks = children{known: map[int]bool{}, left: map[int]uint64{}}
+
+type children struct {
 	sync.Mutex
-	known map[int]bool
-}{known: map[int]bool{}}
+	known map[int]bool   // scaffoldings that are not reaped
+	left  map[int]uint64 // what could not be killed, with its start: no later execution's
+}
 
 // memfd makes a sealed in-memory file that holds b, read from its start.
 func memfd(name string, b []byte) (*os.File, error) {
@@ -151,10 +154,19 @@ func (p *process) reap() {
 	}
 	p.reaped = true
 	p.mu.Unlock()
+	p.exit <- st // first: another fork may hang under the lock
 	forks.Lock()
 	delete(forks.known, p.pid)
 	forks.Unlock()
-	p.exit <- st
+}
+
+// zombie says whether the scaffolding has ended: reap tells it, or is about to.
+func (p *process) zombie() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var si unix.Siginfo
+	err := unix.Waitid(unix.P_PID, p.pid, &si, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
+	return p.reaped || err == nil && si.Signo != 0
 }
 
 // ended waits for the end of the scaffolding, if it can.

@@ -41,11 +41,12 @@ func (s *supervision) collected(limit time.Duration) bool {
 	if !s.tells() {
 		return s.awaitScaffolding(limit)
 	}
-	for end := time.Now().Add(limit); ; {
+	for bound := newPatience(limit); ; {
+		late := bound.over()
 		if ev, err := pollOnce(s.p.payloadFD, 0, 5); err != nil || ev&unix.POLLHUP != 0 || s.awaitScaffolding(0) {
 			return true
 		}
-		if time.Now().After(end) {
+		if late {
 			return false
 		}
 	}
@@ -74,7 +75,7 @@ func (s *supervision) release(limit time.Duration) {
 	if s.p.jailed {
 		s.p.signalGroup(unix.SIGCONT)
 	}
-	for end := time.Now().Add(limit); !s.collected(0) && time.Now().Before(end); {
+	for bound := newPatience(limit); !s.collected(0) && !bound.over(); {
 		pids, _ := s.payloads() // an error is met again in the next round
 		listed := ticks()
 		for _, pid := range pids {
@@ -103,14 +104,25 @@ func (s *supervision) awaitScaffolding(d time.Duration) bool {
 		return true
 	default:
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case s.state = <-s.p.exit:
-		s.reaped = true
-	case <-timer.C:
+	bound := newAlarm(d)
+	defer bound.stop()
+	for {
+		select {
+		case s.state = <-s.p.exit:
+			s.reaped = true
+			return true
+		case <-bound.c():
+			switch {
+			case !bound.rang():
+			case s.p.zombie(): // only this helper was late
+				s.state = <-s.p.exit
+				s.reaped = true
+				return true
+			default:
+				return false
+			}
+		}
 	}
-	return s.reaped
 }
 
 // exitInfo reads the exit status off the payload's pidfd, once it was reaped.

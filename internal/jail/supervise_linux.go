@@ -56,7 +56,8 @@ type supervision struct {
 	termWanted bool
 	overdue    bool // the launch bound has passed once
 	stopped    Reason
-	stuck      bool
+	stuck      bool // the command itself did not die
+	lingers    bool // something that it left did not
 	unknown    bool // how the command ended
 	plan       plan.Plan
 	reached    *roots.Reached
@@ -132,11 +133,16 @@ func (s *supervision) hush() {
 // watch waits for the command, launched or not, to be over. It is the only place
 // that decides which signal is sent when.
 func (s *supervision) watch() {
-	launch := time.NewTimer(s.launchBound())
-	defer launch.Stop()
+	launch := newAlarm(s.launchBound())
 	stop := s.run.stop
 	var gone <-chan struct{}
-	var grace, bound, silent <-chan time.Time
+	var grace, bound *alarm
+	var silent <-chan time.Time
+	defer func() {
+		for _, a := range []*alarm{launch, grace, bound} {
+			a.stop()
+		}
+	}()
 	for s.fail == nil {
 		if s.executed {
 			gone = s.gone
@@ -159,7 +165,7 @@ func (s *supervision) watch() {
 			}
 			if s.executed && s.p.payloadFD >= 0 && !s.hands.over() {
 				s.hands.kill() // the jail collapses with its supervisor
-				bound = time.After(KillBound)
+				bound = newAlarm(KillBound)
 			}
 		case <-gone:
 			return
@@ -171,28 +177,35 @@ func (s *supervision) watch() {
 			default:
 				s.cause, s.fail = errEndOfReport, spawnFailed("stage2: %v", errEndOfReport)
 			}
-		case <-launch.C:
-			if !s.executed && !s.overdue && s.hands.unheard() { // a helper that was stopped
+		case <-launch.c():
+			switch {
+			case !launch.rang():
+			case !s.executed && !s.overdue && s.hands.unheard(): // this helper got no processor
 				s.overdue = true
-				launch.Reset(s.launchBound())
-				continue
+				launch = newAlarm(s.launchBound())
+			default:
+				s.tooLate()
 			}
-			s.tooLate()
 		case <-stop:
 			stop, s.termWanted = nil, true
 			if s.executed {
 				s.climb()
 			}
-			grace = time.After(Grace)
-		case <-grace:
+			grace = newAlarm(Grace)
+		case <-grace.c():
+			if !grace.rang() {
+				continue
+			}
 			if !s.hands.over() {
 				s.stopped = s.run.stopReason()
 			}
 			s.hands.kill()
-			bound = time.After(KillBound)
-		case <-bound:
-			s.stuck = !s.hands.over()
-			return
+			bound = newAlarm(KillBound)
+		case <-bound.c():
+			if bound.rang() {
+				s.stuck = !s.hands.over()
+				return
+			}
 		}
 	}
 }

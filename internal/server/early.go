@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -32,15 +34,27 @@ func (l *loop) prepare(look func(context.Context) error) error {
 	if l.hangup != nil {
 		gone = l.hangup(stop)
 	}
-	looked := make(chan error, 1)
+	looked, hung := make(chan error, 1), make(chan struct{})
 	go func() { looked <- look(ctx) }()
 	l.frames = l.read()
 	frames, signals, budget := l.frames, l.signals, maxEarlyBytes
-	end := func() { time.AfterFunc(lookGrace, cancel) }
+	var once sync.Once
+	end := func() {
+		once.Do(func() {
+			time.AfterFunc(lookGrace, cancel)
+			go func() {
+				if !jail.Within(endBound, stop) {
+					close(hung)
+				}
+			}()
+		})
+	}
 	for {
 		select {
 		case err := <-looked:
 			return err
+		case <-hung: // none of the host's own bounds has ended it
+			return fmt.Errorf("cannot end within %v: looking at this host does not; see whether a file system hangs", endBound)
 		case in := <-frames:
 			l.early = append(l.early, in)
 			budget -= weight(in)

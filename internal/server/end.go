@@ -39,8 +39,8 @@ func (l *loop) stdin(id uint64, b protocol.ExecStdin) error {
 		}
 		select {
 		case <-space:
-		case <-l.run.Done():
-			l.awaitFreed()
+		case <-l.freed: // the execution has ended
+			l.running = false
 		case <-l.signals:
 			return errOrderly
 		case <-hangup:
@@ -51,18 +51,13 @@ func (l *loop) stdin(id uint64, b protocol.ExecStdin) error {
 	}
 }
 
-// awaitFreed waits for the execution that has ended to be concluded.
-func (l *loop) awaitFreed() {
-	<-l.freed
-	l.running = false
-}
-
 // end stops dispatching, climbs the ladder for a running execution, joins
 // everything, and says whether the end was orderly.
 func (l *loop) end(cause error) error {
 	if cause == errOrderly {
 		cause = nil
 	}
+	close(l.ending)
 	if l.run != nil {
 		l.run.Stop(jail.Cancelled)
 	}
@@ -76,7 +71,10 @@ func (l *loop) end(cause error) error {
 			}
 		}
 		if l.runner != nil {
-			l.runner.Close()
+			err := l.runner.Close()
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.kept = err
 		}
 	}()
 	go func() {
@@ -85,12 +83,12 @@ func (l *loop) end(cause error) error {
 		l.concluding.Wait()
 		l.replies.flush()
 	}()
-	if !within(endBound, joined) {
+	if !jail.Within(endBound, joined) {
 		cause = errors.Join(cause, fmt.Errorf("cannot end within %v: the broker does not read, a process does not die, or a file system hangs", endBound))
 		if l.run != nil {
 			l.run.Abandon() // what it put on the host is taken away all the same
 		}
-		within(jail.KillBound, released)
+		jail.Within(jail.KillBound, released)
 	}
 	select {
 	case err := <-l.lost: // the end of stdin may have been heard first
@@ -100,13 +98,25 @@ func (l *loop) end(cause error) error {
 	return errors.Join(cause, l.leftovers())
 }
 
-func within(d time.Duration, done <-chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
+// settled waits until nothing of an execution is left on the host, and not for long
+// where a file system hangs or the helper is to end: the terminal frame of the next one
+// is owed all the same.
+func (l *loop) settled(r *jail.Run) bool {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		select {
+		case <-r.Released():
+		case <-l.ending:
+		}
+	}()
+	if !jail.Within(endBound, over) {
+		return false
+	}
 	select {
-	case <-done:
+	case <-r.Released():
 		return true
-	case <-timer.C:
+	default:
 		return false
 	}
 }
@@ -143,7 +153,7 @@ func (l *loop) unreleased() []*jail.Run {
 func (l *loop) leftovers() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var errs []error
+	errs := []error{l.kept}
 	for _, r := range l.left {
 		errs = append(errs, r.Leftover())
 	}

@@ -76,12 +76,12 @@ func readable(fd int, d time.Duration, stop <-chan struct{}) error {
 			return errStopped
 		default:
 		}
-		left := time.Until(end)
-		if left <= 0 {
+		left := max(time.Until(end), 0) // a helper that was late still looks once
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(min(left, policySlice)/time.Millisecond))
+		switch {
+		case err == nil && n == 0 && left == 0:
 			return errLate
-		}
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(min(left, policySlice)/time.Millisecond)+1)
-		if err == unix.EINTR || err == nil && n == 0 {
+		case err == unix.EINTR, err == nil && n == 0:
 			continue
 		}
 		return err

@@ -17,7 +17,7 @@ import (
 type Runner interface {
 	Start(req jail.Request, sink jail.Sink) *jail.Run
 	Ready(p protocol.Policy) // an execution under p is likely to come
-	Close()                  // none will come
+	Close() error            // none will come; what could not be taken away again
 }
 
 // loop is one conversation.
@@ -41,12 +41,14 @@ type loop struct {
 	runID    uint64
 	running  bool
 	freed    chan *jail.Run
-	previous *jail.Run // whose release is still to be joined
+	ending   chan struct{} // closed: the conversation is over
+	previous *jail.Run     // whose release is still to be joined
 	lost     chan error
 
 	concluding sync.WaitGroup // terminal frames that are still to be written
 
 	mu   sync.Mutex
+	kept error       // what the runner left behind
 	left []*jail.Run // executions that left something behind
 	late []*jail.Run // executions that were not released in time
 }
@@ -62,7 +64,7 @@ var errOrderly = errors.New("orderly end")
 
 // serve speaks until shutdown, the end of stdin, a signal or a broken channel.
 func (l *loop) serve() error {
-	l.freed, l.lost = make(chan *jail.Run, 1), make(chan error, 4)
+	l.freed, l.lost, l.ending = make(chan *jail.Run, 1), make(chan error, 4), make(chan struct{})
 	go l.replies.write(l.out, l.lose)
 	l.replies.put(1, protocol.Hello{Proto: protocol.ExecVersion, Peer: l.peer, Features: l.feature})
 	if l.frames == nil {
@@ -258,7 +260,7 @@ func (l *loop) conclude(id uint64, run, previous *jail.Run) {
 	<-run.Done()
 	switch {
 	case previous == nil:
-	case within(endBound, previous.Released()):
+	case l.settled(previous):
 		l.note(previous)
 	default:
 		l.keep(previous)
