@@ -59,7 +59,22 @@ func Main(args []string, s System) int {
 	if !ok {
 		return complain(s, exitUsage, noSuchCommand(name))
 	}
-	return c.run(args[1:], s)
+	if c.name == "run" { // says itself what became of the command's output
+		return c.run(args[1:], s)
+	}
+	return printed(s, func(s System) int { return c.run(args[1:], s) })
+}
+
+// printed gives the exit code of what prints an answer on standard output. One of which
+// not all could be printed was not given, whatever was found.
+func printed(s System, run func(System) int) int {
+	out := &checked{w: s.Stdout}
+	s.Stdout = out
+	code := run(s)
+	if code == 0 && out.err != nil {
+		return complain(s, exitFailed, fmt.Errorf("cannot print all of it: %w", out.err))
+	}
+	return code
 }
 
 func noSuchCommand(name string) error {
@@ -105,9 +120,7 @@ func complain(s System, code int, err error) int {
 // reject is complain for wrong arguments; a request for help is none.
 func reject(s System, command string, err error) int {
 	if errors.Is(err, errHelp) {
-		c, _ := find(command)
-		printCommandHelp(s.Stdout, c)
-		return 0
+		return help([]string{command}, s)
 	}
 	return complain(s, exitUsage, err)
 }

@@ -2,13 +2,19 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"sandboxd/internal/doctor"
+	"sandboxd/internal/host"
 	"sandboxd/internal/host/probe"
+	"sandboxd/protocol"
+	"sandboxd/protocol/broker"
 )
 
 // doctorCommand is `sandboxd doctor`.
@@ -32,6 +38,10 @@ func doctorCommand(args []string, s System) int {
 	}
 	progress(s, "trying bubblewrap ...")
 	f, err := examine(p.o, s)
+	if err == nil && f.Host.OS == "linux" && f.Host.Bwrap.State == host.Works {
+		progress(s, "running the smallest command ...")
+		f.Command, f.Skips = smallest(p.o, s)
+	}
 	progress(s, "")
 	if err != nil {
 		return complain(s, exitFailed, err)
@@ -70,6 +80,56 @@ func examine(o options, s System) (doctor.Facts, error) {
 	f := doctor.Facts{Host: facts, Distro: readDistro()}
 	surroundings(&f, o, s)
 	return f, nil
+}
+
+// smallestBound is how long the smallest command may take, the start of its helper
+// included.
+const smallestBound = 60 * time.Second
+
+// smallest runs the smallest command in the jail, as run would run any: a bubblewrap that
+// passes its trial need not make a jail that holds, nor the kernel allow all that one
+// takes. It gives why that failed, and what its report names as not in force.
+func smallest(o options, s System) (failure string, skips map[string]string) {
+	path, err := s.Executable()
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		return fmt.Sprintf("cannot find this program's own file: %v", err), nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), smallestBound)
+	defer cancel()
+	policy := protocol.Policy{
+		ReadableRoots: []string{filepath.Dir(path)}, // this program is one that is there
+		Network:       protocol.Network{Mode: protocol.NetOff}, Scratch: protocol.ScratchTmpfs,
+	}
+	var args []string
+	if o.bwrap != "" {
+		args = append(args, "--bwrap", o.bwrap)
+	}
+	h, err := broker.Start(ctx, broker.Options{Path: path, Args: args, Policy: &policy, Peer: "sandboxd-doctor"})
+	if err != nil {
+		return err.Error(), nil
+	}
+	defer h.Close()
+	res, err := h.Exec(ctx, broker.Command{Argv: []string{path, "--version"}, Cwd: "/", Policy: &policy})
+	if err == nil && res.Code != 0 {
+		err = fmt.Errorf("it ended with exit code %d", res.Code)
+	}
+	var frame *broker.Error
+	switch {
+	case errors.As(err, &frame):
+		return frame.Msg, nil
+	case err != nil:
+		return err.Error(), nil
+	}
+	skips = map[string]string{}
+	for _, entry := range res.Enforcement {
+		if tag, skip := protocol.Layer(entry); skip {
+			skips[tag] = strings.TrimPrefix(entry, "skip:"+tag+": ")
+		}
+	}
+	return "", skips
 }
 
 // readDistro reads os-release(5).

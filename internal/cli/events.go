@@ -116,15 +116,16 @@ func (e *events) helperFailed(code int, said string) int {
 	return e.fail(code, errors.New(strings.TrimPrefix(lines[len(lines)-1], "sandboxd: ")))
 }
 
-func (e *events) exit(res broker.Result, code int) {
+func (e *events) exit(res broker.Result, code int) int {
 	e.end()
-	e.put(exitEvent{
+	err := e.put(exitEvent{
 		Event: "exit", Code: res.Code, Signal: res.Signal, Exit: code,
 		TimedOut: res.TimedOut, Cancelled: res.Cancelled, Degraded: res.Degraded,
 		StdoutBytes: res.StdoutBytes, StderrBytes: res.StderrBytes,
 		StdoutTruncated: res.StdoutTruncated, StderrTruncated: res.StderrTruncated,
 		WallMS: res.WallMS, Enforcement: list0(res.Enforcement),
 	})
+	return unsaid(code, err)
 }
 
 // end puts out what the streams hold back.

@@ -130,7 +130,9 @@ func (e explainer) sceneWith(t task, pretend string) (explain.Scene, error) {
 		f.Layout = explain.Pretend(f.Layout, pretend, f)
 	}
 	groups, _ := os.Getgroups() // none on a system that has none
-	return explain.New(t.policy, f, groups)
+	sc, err := explain.New(t.policy, f, groups)
+	sc.ReadOnly = mountedReadOnly
+	return sc, err
 }
 
 // label names the entry that a path stands in, for refusals.

@@ -70,6 +70,9 @@ func answerDoc(t task, a explain.Answer) pathAnswer {
 
 func (e explainer) printJSON(t task, sc explain.Scene) error {
 	doc := explanation{Policy: documentOf(t.policy), Cwd: t.cwd, Skips: skipDocs(sc.Audit.Skips), Notes: t.notes}
+	if skip, is := unjailed(sc.Facts); is {
+		doc.Skips = append(doc.Skips, skipDocs([]plan.Skip{skip})...)
+	}
 	if _, err := sc.Plan.CheckCwd(t.cwd, sc.Facts); err != nil {
 		doc.NoCwd = err.Error()
 	}

@@ -37,6 +37,7 @@ func (e explainer) printPaths(t task, sc explain.Scene) {
 			printAdvice(out, adv)
 		}
 	}
+	out.noJail(sc.Facts)
 }
 
 // answer prints yes or no, painted, so it does not go through line's care for what a

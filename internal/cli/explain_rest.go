@@ -42,9 +42,19 @@ func (e explainer) printRest(out screen, t task, sc explain.Scene) {
 	for _, skip := range sc.Audit.Skips {
 		out.field("NOT enforced", skip.Tag+": "+skip.Reason)
 	}
-	if b := sc.Facts.Bwrap; b.State == host.Absent && sc.Facts.OS == "linux" {
-		out.field("NOT enforced", "bwrap: "+b.Reason+"; none of the above holds here, and run refuses: see `sandboxd doctor`")
+	out.noJail(sc.Facts)
+}
+
+// noJail says why nothing of an explanation holds on this host, if it does not.
+func (s screen) noJail(f host.Facts) {
+	if skip, is := unjailed(f); is {
+		s.field("NOT enforced", skip.Tag+": "+skip.Reason)
 	}
+}
+
+func unjailed(f host.Facts) (plan.Skip, bool) {
+	return plan.Skip{Tag: protocol.TagBwrap, Reason: f.Bwrap.Reason + "; none of the above holds here, and run refuses: see `sandboxd doctor`"},
+		f.OS == "linux" && f.Bwrap.State == host.Absent
 }
 
 func network(n protocol.Network) string {

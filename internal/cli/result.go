@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -15,9 +16,14 @@ import (
 // exitBrokenPipe is 128 plus SIGPIPE: what a command has that nobody reads any more.
 const exitBrokenPipe = 128 + 13
 
-// conclude says what a person has to know and returns the exit code.
-func (r runner) conclude(res broker.Result, err error, killed bool) int {
+// conclude says what a person has to know and returns the exit code. left is what the
+// helper said when it was shut down.
+func (r runner) conclude(res broker.Result, err error, killed bool, left error) int {
 	var frame *broker.Error
+	var ended *broker.ExitError
+	if left != nil && !killed && !errors.As(err, &ended) {
+		r.say.notice(left.Error())
+	}
 	switch {
 	case killed:
 		return r.say.fail(exitFailed, errors.New("interrupted: the helper was killed, and the jail with it"))
@@ -38,8 +44,7 @@ func (r runner) conclude(res broker.Result, err error, killed bool) int {
 		code = exitTimedOut
 		r.say.notice(fmt.Sprintf("the command was stopped after its %d s (--wall)", r.task.policy.Limits.WallSeconds))
 	}
-	r.say.exit(res, code)
-	return code
+	return r.say.exit(res, code)
 }
 
 // reworded is an error frame without the name of its code, which is for programs, and
@@ -112,20 +117,52 @@ func (r runner) notices(res broker.Result) {
 	for _, s := range []struct {
 		name string
 		cut  bool
-	}{{"stdout", res.StdoutTruncated}, {"stderr", res.StderrTruncated}} {
-		if s.cut {
-			r.say.notice(fmt.Sprintf("the command's %s was cut; --output raises the limit of %d bytes", s.name, r.task.policy.Limits.OutputBytes))
+		sent uint64
+	}{{"stdout", res.StdoutTruncated, res.StdoutBytes}, {"stderr", res.StderrTruncated, res.StderrBytes}} {
+		limit := r.task.policy.Limits.OutputBytes
+		switch {
+		case !s.cut:
+		case limit > 0 && s.sent >= limit:
+			r.say.notice(fmt.Sprintf("the command's %s was cut; --output raises the limit of %d bytes", s.name, limit))
+		default:
+			r.say.notice(fmt.Sprintf("the command's %s was cut: something else still held it when the command had ended", s.name))
 		}
 	}
 	if res.Degraded {
 		r.say.notice("degraded: the command ran without a jail")
 	}
 	for _, entry := range res.Enforcement {
-		if what, ok := strings.CutPrefix(entry, "skip:guard: "); ok && !r.o.report && !r.o.json {
+		tag, skip := protocol.Layer(entry)
+		what := strings.TrimPrefix(entry, "skip:"+tag+": ")
+		switch {
+		case !skip || r.o.report || r.o.json: // which have all of it
+		case tag == protocol.TagGuard:
 			r.say.notice(guardNotice + what)
-		}
-		if missing, ok := strings.CutPrefix(entry, "skip:cgroup-v2:"); ok && !r.o.report && !r.o.json {
-			r.say.notice("not enforced: cgroup-v2:" + missing)
+		case told(tag, res):
+			r.say.notice("not enforced: " + tag + ": " + what)
 		}
 	}
+}
+
+// told are the layers of which a person hears without asking. Ceilings: what is missing
+// of them was asked for. How the command ended, where that is not known, or not all of
+// it. A mask that was lost, for which the command was stopped.
+func told(tag string, res broker.Result) bool {
+	switch tag {
+	case protocol.TagCgroupV2, protocol.TagRlimitCPU, protocol.TagRlimitFsize, protocol.TagRlimitAddressSpace, protocol.TagRlimitProcesses:
+		return true
+	case protocol.TagStage2: // of a command that was stopped before it ran there is nothing to say
+		return began(res) || !res.Cancelled
+	case protocol.TagMounts:
+		return began(res) && res.Cancelled && !res.TimedOut
+	}
+	return false
+}
+
+// began says whether the jail's inside was heard of.
+func began(res broker.Result) bool {
+	return slices.ContainsFunc(res.Enforcement, func(entry string) bool {
+		tag, skip := protocol.Layer(entry)
+		return !skip && (tag == protocol.TagBwrap || tag == protocol.TagSeatbelt)
+	})
 }

@@ -15,8 +15,9 @@ import (
 func runCommand(args []string, s System) int {
 	o, err := parseRun(args)
 	if err != nil {
-		return reject(s, "run", err)
+		return printed(s, func(s System) int { return reject(s, "run", err) })
 	}
+	s = withClosed(s, o.json)
 	r := runner{o: o, s: s, say: talker(o, s)}
 	defer r.say.end()
 	if o.preset == presetFence && getenv(s.Environ, fenceRequired) == "1" {
@@ -95,12 +96,10 @@ func (r runner) run() int {
 			r.say.notice(guardNotice + what)
 		}
 	}
-	code := r.conclude(withChanges(res, changes), err, w.killed())
-	// The command's end is the answer; a helper that then fails to clean up says so.
-	if err := h.Shutdown(ctx); err != nil && !w.killed() {
-		r.say.notice(err.Error())
-	}
-	return code
+	// The command's end is the answer; a helper that then fails to clean up says so, and
+	// nothing comes behind the last word.
+	left := h.Shutdown(ctx)
+	return r.conclude(withChanges(res, changes), err, w.killed(), left)
 }
 
 // noHelper is a helper that did not start. What it said itself stands there already.

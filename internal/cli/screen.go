@@ -19,7 +19,7 @@ type screen struct {
 
 func newScreen(s System) screen {
 	out := screen{w: s.Stdout, utf8: speaksUTF8(s.Environ)}
-	f, ok := s.Stdout.(*os.File)
+	f, ok := file(s.Stdout)
 	if !ok || windowWidth(f) < 0 {
 		return out
 	}
@@ -29,6 +29,30 @@ func newScreen(s System) screen {
 	}
 	out.colour = getenv(s.Environ, "NO_COLOR") == "" && getenv(s.Environ, "TERM") != "dumb"
 	return out
+}
+
+// checked remembers the first write that failed: what a program reads must not look
+// whole when it is not.
+type checked struct {
+	w   io.Writer
+	err error
+}
+
+func (c *checked) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	if err != nil && c.err == nil {
+		c.err = err
+	}
+	return n, err
+}
+
+// file is the file behind a writer, if there is one.
+func file(w io.Writer) (*os.File, bool) {
+	if c, ok := w.(*checked); ok {
+		w = c.w
+	}
+	f, ok := w.(*os.File)
+	return f, ok
 }
 
 // speaksUTF8 follows the order of locale(7).

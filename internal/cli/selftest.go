@@ -9,9 +9,9 @@ import (
 // selfTest is `sandboxd self-test`.
 func selfTest(args []string, s System) int {
 	stderr, ok := s.Stderr.(*os.File)
-	stdout, file := s.Stdout.(*os.File)
+	stdout, is := file(s.Stdout)
 	return selftest.Main(args, selftest.System{
 		Stdout: s.Stdout, Stderr: s.Stderr, Executable: s.Executable,
-		Terminal: ok && selftest.IsTerminal(stderr), Closed: file && ok && selftest.Closed(stdout, stderr),
+		Terminal: ok && selftest.IsTerminal(stderr), Closed: is && ok && selftest.Closed(stdout, stderr),
 	})
 }

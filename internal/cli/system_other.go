@@ -18,3 +18,5 @@ func foregroundOnly(r io.Reader) io.Reader { return r }
 
 // windowWidth is not asked for here.
 func windowWidth(*os.File) int { return -1 }
+
+func closedStreams(_, _, _ *os.File) (output, both bool) { return false, false }

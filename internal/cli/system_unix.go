@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/selftest"
 )
 
 // watched are the signals that reach the command through run. SIGPIPE is among them
@@ -88,4 +90,23 @@ func windowWidth(f *os.File) int {
 		return -1
 	}
 	return int(ws.Col)
+}
+
+// closedStreams says whether standard output, and whether it and standard error, were
+// closed when this process started. Go's runtime has put /dev/null in their place, open for
+// both ways, which others do to discard a stream: who discards standard output alone cannot
+// be told from who closed it; who discards both opens it once, or standard input (for
+// reading) as well.
+func closedStreams(in, out, errs *os.File) (output, both bool) {
+	output = selftest.Replaced(out)
+	both = output && selftest.Replaced(errs) && !sameOpening(out, errs) && !discarded(in)
+	return output, both
+}
+
+// discarded says whether f is /dev/null, open for reading only.
+func discarded(f *os.File) bool {
+	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
+	var st, null unix.Stat_t
+	return err == nil && flags&unix.O_ACCMODE == unix.O_RDONLY && unix.Fstat(int(f.Fd()), &st) == nil &&
+		unix.Stat(os.DevNull, &null) == nil && st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == null.Rdev
 }

@@ -57,7 +57,7 @@ Exit code: 0; 2 wrong arguments; 125 a policy that cannot be read or that this h
 
 	aboutPolicy = `Prints the policy that the preset and the flags make, for a broker's descriptor 3 or for --policy. With --policy FILE it checks that file and prints it whole, which also turns JSON into msgpack.`
 
-	aboutDoctor = `Looks at each layer of the jail on this host: whether it is there, why not, and what would provide it. It tries bubblewrap out, as a helper does. Exit code: 0 a command would be jailed here, though layers may be missing; 1 it would not; 2 wrong arguments. What is enforced in fact, self-test proves.`
+	aboutDoctor = `Looks at each layer of the jail on this host: whether it is there, why not, and what would provide it. It tries bubblewrap out, as a helper does, and runs the smallest command in the jail. Exit code: 0 a command would be jailed here, though layers may be missing; 1 it would not; 2 wrong arguments. What is enforced in fact, self-test proves.`
 
 	aboutSelfTest = `Tries what the jail must deny, on this machine and through the real jail. Exit code: 0 no probe failed; 1 one failed, or a required layer is missing; 2 wrong arguments; 3 nothing could be run or proved.`
 

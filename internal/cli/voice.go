@@ -22,8 +22,9 @@ type voice interface {
 	fail(code int, err error) int
 	// helperFailed is fail for a helper that has said why.
 	helperFailed(code int, said string) int
-	// exit ends a run; code is that of run itself.
-	exit(res broker.Result, code int)
+	// exit ends a run. code is that of run itself, unless what had to be said could not
+	// be written: then it is what exit gives.
+	exit(res broker.Result, code int) int
 	end()
 }
 
@@ -31,12 +32,16 @@ func talker(o options, s System) voice {
 	if o.json {
 		return newEvents(s.Stdout)
 	}
-	return &words{s: s, report: o.report}
+	w := &words{s: s, stderr: s.Stderr, own: &written{to: s.Stderr}, report: o.report}
+	w.s.Stderr = w.own
+	return w
 }
 
 // words is the voice for a person.
 type words struct {
-	s      System
+	s      System // whose Stderr is own
+	stderr io.Writer
+	own    *written // what is not the command's
 	report bool
 }
 
@@ -44,7 +49,7 @@ func (w *words) start(task, []string) {}
 
 func (w *words) output(s protocol.Stream) io.Writer {
 	if s == protocol.Stderr {
-		return w.s.Stderr
+		return w.stderr
 	}
 	return w.s.Stdout
 }
@@ -57,10 +62,14 @@ func (w *words) fail(code int, err error) int { return complain(w.s, code, err) 
 // helperFailed has nothing to add: the helper's words went to stderr.
 func (w *words) helperFailed(code int, _ string) int { return code }
 
-func (w *words) exit(res broker.Result, _ int) {
-	if !w.report {
-		return
+func (w *words) exit(res broker.Result, code int) int {
+	if w.report {
+		w.enforcement(res)
 	}
+	return unsaid(code, w.own.failed())
+}
+
+func (w *words) enforcement(res broker.Result) {
 	for _, entry := range res.Enforcement {
 		line := "enforced      " + entry
 		if skip, ok := strings.CutPrefix(entry, "skip:"); ok {

@@ -12,6 +12,9 @@ func bubblewrap(f Facts) Finding {
 	b := f.Host.Bwrap
 	switch b.State {
 	case host.Works:
+		if f.Command != "" {
+			return Finding{"bwrap", Missing, strings.TrimSpace(b.Path+" "+b.Version) + " passes its trial, but no command can be run in its jail: " + f.Command, noCommand}
+		}
 		return worksPartly(f)
 	case host.Absent:
 		return Finding{"bwrap", Missing, b.Reason, remedy(f)}
@@ -22,6 +25,8 @@ func bubblewrap(f Facts) Finding {
 	}
 	return out
 }
+
+const noCommand = "See whether it is bubblewrap, as the distribution's package has it, and what this process was started under: a system call filter or a security module can deny what only a whole jail needs. `sandboxd self-test` says the same, and on a machine that is only busy another try helps."
 
 const tryAgain = "Try again when the machine is less busy. If it stays like this, look at what the kernel says (dmesg, journalctl -k)."
 

@@ -23,6 +23,9 @@ type Facts struct {
 	CgroupBase string // a usable base for ceilings, "" for none:
 	NoCgroup   string // why
 
+	Command string            // why the smallest command could not be run through a helper; "" it could, or was not tried
+	Skips   map[string]string // what its report names as not in force, with the reasons
+
 	Seatbelt   host.State // macOS
 	NoSeatbelt string     // why it does not work
 }

@@ -23,6 +23,9 @@ func landlock(f Facts) Finding {
 			lacks = append(lacks, fmt.Sprintf("%s (ABI %d)", l.what, l.abi))
 		}
 	}
+	if why := f.Skips["landlock"]; why != "" {
+		return Finding{"landlock", Missing, why, landlockRemedy(f)}
+	}
 	out := Finding{Layer: "landlock", State: OK, Text: fmt.Sprintf("ABI %d", abi)}
 	if len(lacks) == 0 {
 		return out
@@ -42,7 +45,9 @@ func landlockRemedy(f Facts) string {
 	switch {
 	case ok && (major < firstLandlock[0] || major == firstLandlock[0] && minor < firstLandlock[1]):
 		return fmt.Sprintf("Linux %s is too old: Landlock came with %d.%d, and 6.12 knows all that a jail uses. Upgrade the kernel.", f.Release, firstLandlock[0], firstLandlock[1])
-	case f.LSM != "" && !strings.Contains(","+f.LSM+",", ",landlock,"):
+	case listed(f.LSM) && strings.Contains(f.Host.LandlockReason, "ENOSYS"): // of a kernel that has it, this is no answer
+		return seccompFilter + outside(f)
+	case f.LSM != "" && !listed(f.LSM):
 		return fmt.Sprintf(lsmList, f.LSM, f.LSM)
 	case strings.Contains(f.Host.LandlockReason, "ENOSYS"):
 		return "Boot a kernel with CONFIG_SECURITY_LANDLOCK, and landlock in its lsm= list; a distribution's newer standard kernel has it."
@@ -51,6 +56,9 @@ func landlockRemedy(f Facts) string {
 	}
 	return seccompFilter + outside(f)
 }
+
+// listed says whether Landlock is among the security modules that are on.
+func listed(lsm string) bool { return strings.Contains(","+lsm+",", ",landlock,") }
 
 // release reads the first two numbers of a kernel's release.
 func release(s string) (major, minor int, ok bool) {
@@ -66,10 +74,13 @@ func release(s string) (major, minor int, ok bool) {
 
 // seccomp judges the system call filter.
 func seccomp(f Facts) Finding {
+	if why := f.Skips["seccomp-hardening"]; f.Host.Seccomp && why != "" {
+		return Finding{"seccomp", Missing, why, seccompFilter + outside(f)}
+	}
 	if f.Host.Seccomp {
 		return Finding{Layer: "seccomp", State: OK, Text: "system call filters can be installed"}
 	}
-	return Finding{"seccomp", Missing, "this kernel takes no system call filters", "Boot a kernel with CONFIG_SECCOMP_FILTER; every distribution's standard kernel has it."}
+	return Finding{"seccomp", Missing, "the kernel takes no system call filters", "Boot a kernel with CONFIG_SECCOMP_FILTER; every distribution's standard kernel has it. Where this process runs under a filter already, as in a container, that one has to allow seccomp(2)."}
 }
 
 // cgroup judges whether there can be ceilings on memory and tasks.

@@ -37,6 +37,8 @@ func (s Scene) Changes(a Answer, write bool) []Change {
 	switch {
 	case a.HeldBack != "":
 		return nil // no policy widens what the host's own modes give
+	case a.Class == plan.Dev && a.Path == terminal:
+		return nil
 	case a.Class == plan.Dev:
 		return []Change{{Kind: AddMount, Path: a.Path}}
 	case a.Class == plan.Proc:
@@ -93,6 +95,8 @@ func Fixed(a Answer) string {
 	switch {
 	case a.Class == plan.Proc:
 		return "the jail needs a /proc of its own, and it is read-only"
+	case a.Path == terminal:
+		return "a command has no controlling terminal"
 	case a.Class == plan.Dev && a.Missing != "":
 		return "the host has no such device, and the jail's own /dev is read-only"
 	case a.Class == plan.Dev:

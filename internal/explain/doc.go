@@ -20,6 +20,10 @@ type Scene struct {
 	Plan   plan.Plan
 	Audit  plan.Audit
 	groups []int
+
+	// ReadOnly says whether the host has what is at a path on a mount that it made
+	// read-only; nil: it is not known. A jail's mounts never widen that.
+	ReadOnly func(path string) bool
 }
 
 // New plans a policy; groups are the caller's supplementary ones, which a jail keeps.
@@ -29,7 +33,7 @@ func New(p protocol.Policy, f host.Facts, groups []int) (Scene, error) {
 	if err != nil {
 		return Scene{}, err
 	}
-	return Scene{p, f, pl, plan.AuditOf(pl, p), append([]int{f.GID}, groups...)}, nil
+	return Scene{Policy: p, Facts: f, Plan: pl, Audit: plan.AuditOf(pl, p), groups: append([]int{f.GID}, groups...)}, nil
 }
 
 // Decider is what of the policy, or besides it, settles a path.
@@ -67,7 +71,7 @@ func (s Scene) At(path string) Answer {
 	case plan.ReadWrite:
 		a.Read, a.Write = true, true
 	case plan.Private:
-		a.Read, a.Write = s.private(v, res.Path)
+		a.Read, a.Write = s.private(v, res)
 	}
 	a.note(s, v)
 	s.hold(&a, res)
@@ -99,22 +103,28 @@ func (s Scene) beneathPin(v plan.View) Decider {
 }
 
 // private says what can be done in the jail's own file systems.
-func (s Scene) private(v plan.View, path string) (read, write bool) {
+func (s Scene) private(v plan.View, res host.Resolution) (read, write bool) {
+	path := res.Path
 	switch v.Op.Class {
 	case plan.ScratchTmpfs:
 		return true, true
 	case plan.Dev:
 		name := path[len(v.Op.Path):]
 		return path == "/dev" || host.Beneath(path, "/dev/shm") || devices[name],
-			host.Beneath(path, "/dev/shm") || devices[name]
+			host.Beneath(path, "/dev/shm") || devices[name] && name != "/pts"
 	}
-	return true, false
+	// A /proc is the kernel's: what it lacks here it lacks there, and modes are the same.
+	return res.Missing == "" && res.Node.Kind != host.Denied && s.permits(res.Node, 4), false
 }
 
-// devices are what bubblewrap's --dev makes (bwrap(1)).
+// terminal is a device of bubblewrap's --dev that no command can open: it has no
+// controlling terminal (tty(4): ENXIO).
+const terminal = "/dev/tty"
+
+// devices are what bubblewrap's --dev makes (bwrap(1)), but for the terminal.
 var devices = map[string]bool{
-	"/null": true, "/zero": true, "/full": true, "/random": true, "/urandom": true, "/tty": true,
-	"/ptmx": true, "/pts": true, "/fd": true, "/stdin": true, "/stdout": true, "/stderr": true,
+	"/null": true, "/zero": true, "/full": true, "/random": true, "/urandom": true,
+	"/ptmx": true, "/pts": true, "/pts/ptmx": true, "/fd": true, "/stdin": true, "/stdout": true, "/stderr": true,
 }
 
 // note says what read and write do not.
@@ -123,6 +133,8 @@ func (a *Answer) note(s Scene, v plan.View) {
 	switch {
 	case v.Op.Class == plan.ScratchTmpfs:
 		add("it is the jail's own: empty at the start, gone at the end, and not the host's " + v.Op.Path)
+	case v.Op.Class == plan.Dev && a.Path == terminal:
+		add("a command has no controlling terminal, so this cannot be opened")
 	case v.Op.Class == plan.Proc:
 		add("it is the jail's own /proc, which shows the jail's processes only")
 	case v.Op.Class == plan.Dev && !a.Read:

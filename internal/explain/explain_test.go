@@ -100,12 +100,21 @@ func TestAt(t *testing.T) {
 		{"/home/ann/other", "", -1, false, false, plan.None, "", ""},
 		{"/tmp/x", "scratch", -1, true, true, plan.Private, "", "not the host's /tmp"},
 		{"/proc", "proc", -1, true, false, plan.Private, "", "the jail's own /proc"},
+		{"/proc/version", "proc", -1, true, false, plan.Private, "", ""},
+		{"/proc/slabinfo", "proc", -1, false, false, plan.Private, "", "the jail's own /proc"}, // root's, 0400
+		{"/proc/none", "proc", -1, false, false, plan.Private, "", "the jail's own /proc"},
+		{"/dev/tty", "dev", -1, false, false, plan.Private, "", "no controlling terminal"},
+		{"/dev/pts", "dev", -1, true, false, plan.Private, "", ""},
+		{"/dev/pts/ptmx", "dev", -1, true, true, plan.Private, "", ""},
+		{"/dev", "dev", -1, true, false, plan.Private, "", ""},
 		{"/dev/null", "dev", -1, true, true, plan.Private, "", ""},
 		{"/dev/kvm", "dev", -1, false, false, plan.Private, "", "standard devices only"},
 		{"/dev/shm/x", "dev", -1, true, true, plan.Private, "", ""},
 	} {
 		f := facts()
 		f.Layout["/dev/null"], f.Layout["/dev/shm"], f.Layout["/dev/shm/x"] = host.Node{Kind: host.CharDevice, Mode: 0o666}, dir(0), missing()
+		f.Layout["/dev/tty"], f.Layout["/dev/pts"], f.Layout["/dev/pts/ptmx"] = host.Node{Kind: host.CharDevice, Mode: 0o666}, host.Node{Kind: host.Dir, Mode: 0o755}, host.Node{Kind: host.CharDevice}
+		f.Layout["/proc/version"], f.Layout["/proc/slabinfo"], f.Layout["/proc/none"] = file(0, 0o444), file(0, 0o400), missing()
 		a := sceneOf(t, f, guarded).At(c.path)
 		if a.Decider.List != c.list || a.Decider.Index != c.index || a.Read != c.read || a.Write != c.write || a.Effect != c.effect {
 			t.Errorf("%s: got %+v", c.path, a)
@@ -177,8 +186,13 @@ func TestChanges(t *testing.T) {
 		{"/dev/kvm", false, []Change{{Kind: AddMount, Path: "/dev/kvm"}}},
 		{"/proc", true, nil},
 		{"/home/ann/w/ro", true, nil}, // held back by its own mode
+		{"/dev/tty", true, nil},
+		{"/closed/x", false, []Change{{Kind: Unguard}}}, // nobody knows what is there
+		{"/gone", true, []Change{{Kind: Unguard}}},      // "/" is never proposed
 	} {
-		s := sceneOf(t, facts(), guarded)
+		f := facts()
+		f.Layout["/dev/tty"], f.Layout["/closed"], f.Layout["/closed/x"], f.Layout["/gone"] = host.Node{Kind: host.CharDevice, Mode: 0o666}, host.Node{Kind: host.Dir, Mode: 0o700}, host.Node{Kind: host.Denied}, missing()
+		s := sceneOf(t, f, guarded)
 		if got := s.Changes(s.At(c.path), c.write); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %+v, want %+v", c.path, got, c.want)
 		}
@@ -198,6 +212,76 @@ func TestService(t *testing.T) {
 	for path, want := range map[string]string{"/run/docker.sock": "docker", "/run/user/1000/bus": "session bus", "/etc/shadow": "password", "/run/user/1001": "", "/home/ann": ""} {
 		if got := s.Service(path); (want == "") != (got == "") || !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}
+
+// What no change of a policy gives is said with the reason.
+func TestFixed(t *testing.T) {
+	f := facts()
+	f.Layout["/dev/tty"], f.Layout["/dev/none"], f.Layout["/gone"], f.Layout["/proc/version"] = host.Node{Kind: host.CharDevice, Mode: 0o666}, missing(), missing(), file(0, 0o444)
+	f.Layout["/closed"], f.Layout["/closed/x"] = host.Node{Kind: host.Dir, Mode: 0o700}, host.Node{Kind: host.Denied}
+	s := sceneOf(t, f, nil)
+	for path, want := range map[string]string{
+		"/proc/version": "a /proc of its own", "/dev/kvm": "a /dev of its own", "/dev/none": "no such device", "/dev/tty": "no controlling terminal",
+		"/closed/x": "may not search", "/gone": "nothing on the host to grant",
+	} {
+		if got := Fixed(s.At(path)); !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}
+
+// An answer is enough for what it gives, and the jail's own in the host's place is told
+// from what neither has.
+func TestEnough(t *testing.T) {
+	f := facts()
+	f.Layout["/tmp/none"] = missing()
+	s := sceneOf(t, f, func(p *protocol.Policy) {
+		p.ReadableRoots, p.Protected = []string{"/home/ann/other"}, []string{"/home/ann/w/.git"}
+	})
+	for _, c := range []struct {
+		path                string
+		read, write, onHost bool
+	}{
+		{"/home/ann/w/f", true, true, false}, {"/home/ann/other", true, false, false}, {"/home/ann/w/.git", false, false, false},
+		{"/home", false, false, false}, {"/tmp/x", true, true, true}, {"/tmp/none", true, true, false}, {"/dev/kvm", false, false, false},
+	} {
+		a := s.At(c.path)
+		if a.Enough(false) != c.read || a.Enough(true) != c.write || a.OnHost() != c.onHost {
+			t.Errorf("%s: enough to read %v, to write %v, on the host %v: %+v", c.path, a.Enough(false), a.Enough(true), a.OnHost(), a)
+		}
+	}
+}
+
+// The host's own modes and mounts hold for a jail as well, from the grant on down.
+func TestHeldBack(t *testing.T) {
+	f := facts()
+	f.Layout["/home/ann/w/private"] = host.Node{Kind: host.Dir, UID: 5, GID: 5, Mode: 0o700}
+	f.Layout["/home/ann/w/private/x"] = file(uid, 0o644)
+	f.Layout["/home/ann/w/unreadable"] = file(uid, 0o200)
+	f.Layout["/home/ann/w/socket"] = host.Node{Kind: host.Socket, UID: uid, GID: uid, Mode: 0o700}
+	f.Layout["/home"] = host.Node{Kind: host.Dir, Mode: 0o700} // above the grant: the jail has its own
+	s := sceneOf(t, f, nil)
+	frozen := s
+	frozen.ReadOnly = func(path string) bool { return host.Beneath(path, "/home/ann/w") }
+	for _, c := range []struct {
+		path        string
+		s           Scene
+		read, write bool
+		why         string
+	}{
+		{"/home/ann/w/f", s, true, true, ""},
+		{"/home/ann/w/private/x", s, false, false, `the directory "/home/ann/w/private" on the way to it (mode 0700, uid 5) is closed to uid 1000`},
+		{"/home/ann/w/unreadable", s, false, true, "is not readable for uid 1000"},
+		{"/home/ann/w/f", frozen, true, false, "mounted read-only"},
+		{"/home/ann/w/new", frozen, true, false, `"/home/ann/w" is on a file system that the host has mounted read-only`},
+		{"/home/ann/w/socket", frozen, true, true, ""}, // what is written there is no file
+		{"/etc/hosts", frozen, true, false, ""},
+	} {
+		a := c.s.At(c.path)
+		if a.Read != c.read || a.Write != c.write || (c.why == "") != (a.HeldBack == "") || !strings.Contains(a.HeldBack, c.why) {
+			t.Errorf("%s: read %v, write %v, held back by %q", c.path, a.Read, a.Write, a.HeldBack)
 		}
 	}
 }

@@ -28,6 +28,10 @@ func (s Scene) hold(a *Answer, res host.Resolution) {
 		at = host.Parent(a.Missing)
 		n = s.Facts.Layout[at] // where it would be made
 	}
+	if a.Write && s.ReadOnly != nil && (n.Kind == host.Dir || n.Kind == host.File) && s.ReadOnly(at) {
+		a.Write = false
+		a.HeldBack = fmt.Sprintf("what is at %q is on a file system that the host has mounted read-only", at)
+	}
 	if a.Write && !s.permits(n, 2) {
 		a.Write = false
 		a.HeldBack = fmt.Sprintf("%q itself (mode %04o, uid %d) is not writable for %s", at, n.Mode&0o7777, n.UID, s.who())

@@ -1,0 +1,5 @@
+//go:build !linux && !darwin
+
+package cli
+
+func mountedReadOnly(string) bool { return false }
