@@ -12,6 +12,8 @@ import (
 	"io"
 	"runtime"
 	"runtime/debug"
+	"slices"
+	"strings"
 
 	"sandboxd/internal/selftest/witness"
 	"sandboxd/protocol"
@@ -43,8 +45,27 @@ type System struct {
 // of the server.
 func Role(arg string) bool {
 	_, ok := find(arg)
-	return ok || witness.Role(arg)
+	return ok || witness.Role(arg) || misplaced(arg) != nil
 }
+
+// misplaced says what is wrong with a first argument that belongs behind a command, or
+// nil. What the server takes too is none of it.
+func misplaced(arg string) error {
+	if arg == "--" {
+		return errors.New("which command? `sandboxd run -- CMD [ARG...]` runs CMD in the jail, and `sandboxd --help` lists the others")
+	}
+	name, _, _ := strings.Cut(arg, "=")
+	for _, f := range flagTable() {
+		if name == "--"+f.name && !slices.Contains(serverToo, f.name) {
+			first := takers(f)[0]
+			return fmt.Errorf("%s is a flag of %s, and stands behind it: `sandboxd %s %s`", name, english(takers(f)), first, f.synopsis())
+		}
+	}
+	return nil
+}
+
+// serverToo are the flags of the table that the server has as well.
+var serverToo = []string{"bwrap", "cgroup-base", "accept-skip", "require-enforced"}
 
 // Main runs the command that args[0] names and returns the exit code.
 func Main(args []string, s System) int {
@@ -56,6 +77,9 @@ func Main(args []string, s System) int {
 		name = args[0]
 	}
 	c, ok := find(name)
+	if err := misplaced(name); err != nil {
+		return complain(s, exitUsage, err)
+	}
 	if !ok {
 		return complain(s, exitUsage, noSuchCommand(name))
 	}

@@ -29,9 +29,9 @@ func doctorCommand(args []string, s System) int {
 	}
 	for _, path := range []*string{&p.o.bwrap, &p.o.cgroupBase} {
 		if *path != "" {
-			cwd, err := s.Getwd()
+			cwd, err := workingDir(s)
 			if err != nil {
-				return complain(s, exitFailed, fmt.Errorf("cannot find the current directory: %w", err))
+				return complain(s, exitFailed, err)
 			}
 			*path = absolute(cwd, *path)
 		}

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"sandboxd/internal/env"
@@ -77,6 +79,19 @@ type asked struct {
 	spelled  string // as typed
 	path     string // absolute
 	physical string // with its links followed, as far as it exists
+}
+
+// notes adds to an answer what only the spelling tells: who types a command's name means
+// the program.
+func (q asked) notes(a explain.Answer) []string {
+	if a.Missing == "" || strings.Contains(q.spelled, "/") {
+		return a.Notes
+	}
+	program, err := exec.LookPath(q.spelled)
+	if err != nil {
+		return a.Notes
+	}
+	return append(slices.Clone(a.Notes), "explain takes paths; the program of that name is "+program)
 }
 
 // physical resolves what was asked for by itself, so that no link on the way can be

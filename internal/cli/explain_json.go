@@ -79,7 +79,7 @@ func (e explainer) printJSON(t task, sc explain.Scene) error {
 	for _, q := range e.asked {
 		a := sc.At(q.physical)
 		one := answerDoc(t, a)
-		one.Asked, one.Advice = q.spelled, e.advise(t, sc, a)
+		one.Asked, one.Notes, one.Advice = q.spelled, q.notes(a), e.advise(t, sc, a)
 		doc.Paths = append(doc.Paths, one)
 	}
 	if len(e.asked) == 0 {

@@ -30,7 +30,7 @@ func (e explainer) printPaths(t task, sc explain.Scene) {
 		if a.HeldBack != "" {
 			out.field("held back", a.HeldBack+"; no policy changes that")
 		}
-		for _, note := range a.Notes {
+		for _, note := range q.notes(a) {
 			out.field("note", note)
 		}
 		for _, adv := range e.advise(t, sc, a) {

@@ -175,6 +175,8 @@ func (p *parser) flag(arg string, rest []string) ([]string, error) {
 			return nil, fmt.Errorf("--%s takes no value", name)
 		case f.arg != "" && !inline && len(rest) == 0:
 			return nil, fmt.Errorf("--%s needs a value: --%s %s", name, name, f.arg)
+		case f.arg != "" && !inline && strings.HasPrefix(rest[0], "--"): // most likely forgotten
+			return nil, fmt.Errorf("--%s needs a value: --%s %s; what follows begins with --, and a value that does is written --%s=VALUE", name, name, f.arg, name)
 		case f.arg != "" && !inline:
 			value, rest = rest[0], rest[1:]
 		}
@@ -185,6 +187,39 @@ func (p *parser) flag(arg string, rest []string) ([]string, error) {
 		return rest, nil
 	}
 	return nil, p.unknown(arg, strings.TrimLeft(name, "-"), names)
+}
+
+// takers are the commands that take a flag.
+func takers(f flag) (names []string) {
+	for _, c := range commands() {
+		if c.use&f.use != 0 {
+			names = append(names, c.name)
+		}
+	}
+	return names
+}
+
+// english writes a list: "run, explain and policy".
+func english(words []string) string {
+	if last := len(words) - 1; last > 0 {
+		return strings.Join(words[:last], ", ") + " and " + words[last]
+	}
+	return strings.Join(words, "")
+}
+
+// meant is the flag that somebody means by a name, or "".
+func meant(name string, names []string) string {
+	if here := elsewhere[name]; slices.Contains(names, here) {
+		return here
+	}
+	return similar(name, names)
+}
+
+// elsewhere has the flags of other tools, and what they are called here.
+var elsewhere = map[string]string{
+	"timeout": "wall", "time": "wall", "read": "ro", "readonly": "ro", "read-only": "ro", "write": "rw", "writable": "rw",
+	"bind": "mount", "volume": "mount", "hide": "protect", "deny": "protect", "cwd": "workspace", "chdir": "workspace", "dir": "workspace",
+	"config": "policy", "profile": "preset", "allow-net": "net", "allow-read": "ro", "allow-write": "rw", "verbose": "report", "environment": "env", "processes": "pids",
 }
 
 // shown keeps a variable's value out of messages.
@@ -200,10 +235,10 @@ func (p *parser) unknown(arg, name string, names []string) error {
 	arg, _, _ = strings.Cut(arg, "=")
 	for _, f := range flagTable() {
 		if f.name == name && f.use&p.use == 0 {
-			return fmt.Errorf("%s takes no --%s", p.command, name)
+			return fmt.Errorf("%s takes no --%s, which is for %s", p.command, name, english(takers(f)))
 		}
 	}
-	if like := similar(name, names); like != "" || slices.Contains(names, name) {
+	if like := meant(name, names); like != "" || slices.Contains(names, name) {
 		if like == "" {
 			like = name
 		}

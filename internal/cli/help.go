@@ -40,9 +40,9 @@ what was really enforced.
 	fmt.Fprint(s.Stdout, `
 Begin with:
 
-  sandboxd run -- make test          the current directory is writable, the network is off
+  sandboxd run -- make test          writes this directory only, no network
   sandboxd run --report -- ./tool    and say afterwards what was enforced
-  sandboxd explain some/path         why the command can, or cannot, read or write it
+  sandboxd explain some/path         why the command can, or cannot, use it
   sandboxd doctor                    what is missing on this host
 
 Flags of a command: sandboxd help COMMAND.
@@ -71,9 +71,9 @@ func printCommandHelp(w io.Writer, c command) {
 	}
 }
 
-const exitCodes = `Exit code: the command's own; 128+n for signal n; 124 the time of --wall was over;
-125 sandboxd refused or failed; 126 the command cannot be executed; 127 it, or its
-interpreter, was not found; 2 wrong arguments.
+const exitCodes = `Exit code: the command's own; 128+n for signal n; 124 the time of --wall was
+over; 125 sandboxd refused or failed; 126 the command cannot be executed; 127
+it, or its interpreter, was not found; 2 wrong arguments.
 `
 
 func (c command) synopsis() string { return strings.TrimSpace(c.name + " " + c.args) }
@@ -82,7 +82,7 @@ func (f flag) synopsis() string { return strings.TrimSpace("--" + f.name + " " +
 
 // row prints a name and what it means, within 80 columns as far as words allow.
 func row(w io.Writer, name, text string) {
-	const column, width = 26, 84
+	const column, width = 26, 80
 	if len(name) > column-3 {
 		fmt.Fprintf(w, "  %s\n%*s", name, column, "")
 	} else {

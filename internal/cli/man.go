@@ -9,6 +9,9 @@ import (
 // manual is `sandboxd man`: the manual page in the man(7) macros, made from the tables
 // that the parser uses.
 func manual(args []string, s System) int {
+	if len(args) == 1 && (args[0] == "--help" || args[0] == "-h") {
+		return reject(s, "man", errHelp)
+	}
 	if len(args) > 0 {
 		return complain(s, exitUsage, fmt.Errorf("unknown argument %q; type `sandboxd man | man -l -`", args[0]))
 	}

@@ -28,7 +28,7 @@ func (r runner) conclude(res broker.Result, err error, killed bool, left error) 
 	case killed:
 		return r.say.fail(exitFailed, errors.New("interrupted: the helper was killed, and the jail with it"))
 	case errors.As(err, &frame):
-		return r.say.fail(launchCode(frame), reworded{frame, r.hint(frame)})
+		return r.say.fail(launchCode(frame), reworded{frame, r.hint(frame) + r.origin(frame.Msg)})
 	case err != nil && res.Enforcement == nil:
 		return r.say.fail(exitFailed, err)
 	}
@@ -96,19 +96,57 @@ func (r runner) hint(e *broker.Error) string {
 	if launchCode(e) != exitNotFound || !strings.Contains(e.Msg, "not found in the jail") && !strings.Contains(e.Msg, "does not exist in the jail") {
 		return ""
 	}
-	path := name
+	path, why := name, "is not in the jail's view"
 	if !strings.Contains(name, "/") {
 		found, err := exec.LookPath(name)
 		if err != nil {
-			return ""
+			return mistaken(name)
 		}
-		path = found
+		path, why = found, why+" or not on its PATH"
 	}
 	path = absolute(r.task.cwd, path)
 	if _, err := os.Stat(path); err != nil {
+		return mistaken(name)
+	}
+	return fmt.Sprintf("; this host has %s, which %s: `sandboxd explain %s` says more", path, why, quoted(path))
+}
+
+// builtins are what a shell does by itself and no program does.
+var builtins = []string{".", "alias", "cd", "eval", "exec", "export", "set", "source", "ulimit", "umask", "unset"}
+
+// mistaken says what a name that is no program's probably is.
+func mistaken(name string) string {
+	given, _, _ := strings.Cut(name, "=")
+	switch {
+	case slices.ContainsFunc(flagsOf(forRun), func(f flag) bool { return given == "--"+f.name }):
+		return fmt.Sprintf("; %s is a flag of run, and stands in front of the --", given)
+	case strings.ContainsAny(name, " \t\n|&;<>$`\"'*?()~"):
+		return "; no shell has read this: give each word by itself, or the whole to a shell: run -- sh -c " + quoted(name)
+	case slices.Contains(builtins, name):
+		return fmt.Sprintf("; %s is a part of the shell: run -- sh -c '%s ...'", name, name)
+	}
+	return ""
+}
+
+// origin says which flag or line made the entry that the helper refuses, as explain
+// does.
+func (r runner) origin(msg string) string {
+	rest, ok := strings.CutPrefix(msg, "cannot honour ")
+	if !ok {
 		return ""
 	}
-	return fmt.Sprintf("; this host has %s, which is not in the jail's view or not on its PATH: `sandboxd explain %s` says more", path, quoted(path))
+	name, _, _ := strings.Cut(rest, " ")
+	if name == "cwd" && r.o.workspace != "" {
+		return " (it is from --workspace)"
+	}
+	text := r.task.sources.from(name)
+	if text == "" && name == "writable_roots[0]" && r.o.workspace != "" && r.o.policyFile == "" {
+		text = "--workspace"
+	}
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (%s is from %s)", name, text)
 }
 
 // notices are given without being asked for: what was cut, and what was asked for
@@ -142,6 +180,42 @@ func (r runner) notices(res broker.Result) {
 			r.say.notice("not enforced: " + tag + ": " + what)
 		}
 	}
+	for _, text := range ceilings(res, r.task.policy.Limits) {
+		r.say.notice(text)
+	}
+}
+
+// Signals by which the kernel enforces a limit (setrlimit(2)). Their numbers are the
+// same on every system with a jail.
+const (
+	sigXCPU  = 24
+	sigXFSZ  = 25
+	cgroupV2 = protocol.TagCgroupV2 + ":"
+)
+
+// ceilings says which ceilings the command met: what the kernel counted or sent, no
+// guess by an exit code.
+func ceilings(res broker.Result, l protocol.Limits) (out []string) {
+	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	switch {
+	case res.Signal == sigXFSZ && l.FsizeBytes > 0:
+		add("the command was ended by SIGXFSZ, which the kernel sends for a file that grows beyond %s (--fsize)", sizeWord(l.FsizeBytes))
+	case res.Signal == sigXCPU && l.CPUSeconds > 0:
+		add("the command was ended by SIGXCPU, which the kernel sends for more than %d s of CPU time (--cpu)", l.CPUSeconds)
+	}
+	for _, entry := range res.Enforcement {
+		counts, _ := strings.CutPrefix(entry, cgroupV2)
+		for _, count := range strings.Split(counts, ",") {
+			switch name, n, _ := strings.Cut(count, "="); {
+			case counts == entry || n == "0":
+			case name == "oom_kill":
+				add("killed for memory: %s of the command's processes (--mem)", n)
+			case name == "pids_denied":
+				add("refused: %s times another process or thread (--pids)", n)
+			}
+		}
+	}
+	return out
 }
 
 // told are the layers of which a person hears without asking. Ceilings: what is missing

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"sandboxd/protocol"
 	"sandboxd/protocol/broker"
@@ -75,10 +77,14 @@ func (r runner) run() int {
 	if err := r.checkHost(ctx, h); err != nil {
 		return r.say.fail(exitFailed, err)
 	}
+	env, err := r.texts(r.task.environment(r.s.Environ, <-identity))
+	if err != nil {
+		return r.say.fail(exitFailed, err)
+	}
 	r.say.start(r.task, h.Features())
 	e, err := h.Start(ctx, broker.Command{
 		Argv: r.o.argv, Cwd: r.task.cwd,
-		Env:   r.task.environment(r.s.Environ, <-identity),
+		Env:   env,
 		Stdin: foregroundOnly(r.s.Stdin), Stdout: r.say.output(protocol.Stdout), Stderr: r.say.output(protocol.Stderr),
 	})
 	if err != nil {
@@ -100,6 +106,28 @@ func (r runner) run() int {
 	// nothing comes behind the last word.
 	left := h.Shutdown(ctx)
 	return r.conclude(withChanges(res, changes), err, w.killed(), left)
+}
+
+// texts checks what goes into the frame that starts the command, which has no place for
+// bytes that are no UTF-8: an argument or a variable that was asked for is refused, one
+// that only happens to be there is left out.
+func (r runner) texts(env map[string]string) (map[string]string, error) {
+	for i, arg := range r.o.argv {
+		if !utf8.ValidString(arg) {
+			return nil, fmt.Errorf("cannot pass on the command's word %d, %q: it is no UTF-8, and all text of the protocol is; rename the file, or have a shell in the jail find the name: run -- sh -c '... a*'", i+1, arg)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if utf8.ValidString(name) && utf8.ValidString(env[name]) {
+			continue
+		}
+		if slices.ContainsFunc(r.o.env, func(e string) bool { return e == name || strings.HasPrefix(e, name+"=") }) {
+			return nil, fmt.Errorf("cannot pass on the variable %q: it is no UTF-8, and all text of the protocol is", name)
+		}
+		r.say.notice(fmt.Sprintf("the variable %q is left out: it is no UTF-8, and all text of the protocol is", name))
+		delete(env, name)
+	}
+	return env, nil
 }
 
 // noHelper is a helper that did not start. What it said itself stands there already.

@@ -61,11 +61,18 @@ func (t *task) nameSources(r fence.Result) {
 // attribute adds who put an entry into the policy, where that is no preset.
 func (t *task) attribute(err error, entry string) error {
 	entry, _, _ = strings.Cut(entry, ".")
-	src := t.sources[keyOf(entry)]
-	if src.flag == "" && !src.file {
-		return err
+	if text := t.sources.from(entry); text != "" {
+		return fmt.Errorf("%w (%s is from %s)", err, entry, text)
 	}
-	return fmt.Errorf("%w (%s is from %s)", err, entry, src.text)
+	return err
+}
+
+// from names the flag or the line that made an entry, "" where a preset did.
+func (s sources) from(entry string) string {
+	if src := s[keyOf(entry)]; src.flag != "" || src.file {
+		return src.text
+	}
+	return ""
 }
 
 // lists gives the policy's lists of paths with their lengths.

@@ -4,7 +4,12 @@ import "slices"
 
 // similar finds the name that somebody probably meant, or "".
 func similar(name string, names []string) string {
-	best, least := "", 1+len(name)/3 // so many slips at most
+	best, least := "", max(1, len(name)/3) // so many slips at most
+	for _, n := range names {
+		if short := min(len(n), len(name)); short >= 3 && n != name && n[:short] == name[:short] {
+			return n // cut short, or written out
+		}
+	}
 	for _, n := range names {
 		if d := distance(name, n); d <= least && d < len(n) {
 			best, least = n, d-1

@@ -25,7 +25,7 @@ func commands() []command {
 		{name: "--publish-git-identity", args: "POLICY WORKSPACE ENTRIES", help: "for brokers: write a git identity", hidden: true, run: publishIdentity},
 		{name: "--version", help: "print versions", run: version},
 		{name: "--help", help: "the same as help", run: help},
-		{name: "-h", hidden: true, run: help},
+		{name: "-h", help: "the same as help", hidden: true, run: help},
 	}
 }
 
@@ -47,7 +47,7 @@ Refused are "/", a system directory and the home directory as a workspace that n
 
 Ctrl-C and SIGTERM ask the command to end: TERM, two seconds later KILL. A second one kills the helper, whose death takes the jail. Ctrl-Z stops the terminal's job and the command with it until it is continued. Whoever reads the output may go away: the command is then stopped, and the exit code is 141.
 
-With --json standard output gets one JSON object a line. Its "event" is "start" (once the helper is there), "output" ("stream" and "text", or "base64" where the bytes are no UTF-8), "notice" (something that a person should know), and at last either "exit" (the command ended: "code", "signal", "timed_out", "cancelled", "degraded", "enforcement", ...) or "error" ("message" and the exit "code" of sandboxd).`
+With --json standard output gets one JSON object a line. Its "event" is "start" (once the helper is there), "output" ("stream" and "text", or "base64" where the bytes are no UTF-8), "notice" (something that a person should know), and at last either "exit" (the command ended: "code", "signal", "timed_out", "cancelled", "degraded", "enforcement", ...) or "error" ("message", and "reason" where the helper gave a code); in both "exit" is the exit code of run itself.`
 
 	aboutExplain = `Answers "why can't it write there?" for each PATH: what the command may do, which entry of which list of the policy decides it, and the smallest change that would allow more, tried out on the plan before it is said. Without a PATH it shows the whole view as a tree, and which environment variables are left out. It runs neither a command nor bubblewrap; only git is asked for its configuration, as the preset guards what that names. What this host lacks is doctor's to find out.
 

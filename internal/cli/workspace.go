@@ -48,11 +48,20 @@ func within(dir string, trees []string) bool {
 	})
 }
 
+// workingDir is the current directory. It may be gone, or closed to this user.
+func workingDir(s System) (string, error) {
+	cwd, err := s.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("cannot find the current directory: %w; it may have been removed: change to one that is there", err)
+	}
+	return cwd, nil
+}
+
 // place says which directory the command may write and where it starts.
 func place(o options, s System) (workspace, cwd string, err error) {
-	cwd, err = s.Getwd()
+	cwd, err = workingDir(s)
 	if err != nil {
-		return "", "", fmt.Errorf("cannot find the current directory: %w", err)
+		return "", "", err
 	}
 	if !utf8.ValidString(cwd) {
 		return "", "", fmt.Errorf("cannot use the current directory %q: its name is no UTF-8, which every path of a policy is; rename it, or start elsewhere", cwd)

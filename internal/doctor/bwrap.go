@@ -20,6 +20,9 @@ func bubblewrap(f Facts) Finding {
 		return Finding{"bwrap", Missing, b.Reason, remedy(f)}
 	}
 	out := Finding{"bwrap", Unsure, b.Reason, tryAgain}
+	if f.Nested && strings.Contains(b.Reason, "ENOSPC") { // waiting gives it no namespaces
+		out.Remedy = quota(f)
+	}
 	if b.Cause == host.SetuidBwrap {
 		out.State, out.Remedy = Missing, remedy(f)
 	}
@@ -133,7 +136,7 @@ func around(f Facts) string {
 	if f.Container != "" && !f.Nested {
 		return "a " + f.Container + " container's"
 	}
-	return "a container's or a wrapper's"
+	return "a container's, a wrapper's or a jail's"
 }
 
 func outside(f Facts) string {

@@ -64,7 +64,7 @@ func (s Scene) At(path string) Answer {
 	res := s.Facts.Layout.Resolve(path)
 	v := s.Plan.At(res.Path)
 	a := Answer{Path: res.Path, Effect: v.Effect, Class: v.Op.Class, Region: v.Op.Path, Kind: res.Node.Kind, Missing: res.Missing}
-	a.Decider = s.decider(v)
+	a.Decider = s.decider(v, res.Path)
 	switch v.Effect {
 	case plan.ReadOnly:
 		a.Read = true
@@ -79,7 +79,7 @@ func (s Scene) At(path string) Answer {
 }
 
 // decider names the operation in the policy's terms.
-func (s Scene) decider(v plan.View) Decider {
+func (s Scene) decider(v plan.View, path string) Decider {
 	o := v.Op.Origin
 	switch {
 	case v.Index < 0 || v.Op.Class == plan.RootTmpfs:
@@ -88,7 +88,21 @@ func (s Scene) decider(v plan.View) Decider {
 		// Bound onto itself to stay in its place; what lets it be written lies above.
 		return s.beneathPin(v)
 	}
-	return Decider{o.List, o.Index, o.Path, o.Why}
+	return s.nearest(Decider{o.List, o.Index, o.Path, o.Why}, v.Op.Path, path)
+}
+
+// nearest is the entry to name where one placeholder stands for several that are
+// missing: the one that names the path, or what is above it.
+func (s Scene) nearest(d Decider, region, path string) Decider {
+	if d.List != "protected" || d.Path == region || host.Beneath(path, d.Path) {
+		return d
+	}
+	for i, p := range s.Policy.Protected {
+		if host.Beneath(path, p) {
+			return Decider{d.List, i, p, d.Why}
+		}
+	}
+	return d
 }
 
 // beneathPin is the grant that a pin repeats.

@@ -216,6 +216,27 @@ func TestService(t *testing.T) {
 	}
 }
 
+// One placeholder stands for all that is missing below it; the entry that is named is
+// the one about the path.
+func TestNearestEntry(t *testing.T) {
+	f := facts()
+	for _, path := range []string{"/home/ann/w/.ed", "/home/ann/w/.ed/mcp", "/home/ann/w/.ed/tasks", "/home/ann/w/.ed/tasks/x", "/home/ann/w/.ed/other"} {
+		f.Layout[path] = missing()
+	}
+	s := sceneOf(t, f, func(p *protocol.Policy) {
+		p.Protected = []string{"/home/ann/w/.ed/mcp", "/home/ann/w/.ed/tasks", "/home/ann/w/f"}
+	})
+	for path, want := range map[string]int{"/home/ann/w/.ed/mcp": 0, "/home/ann/w/.ed/tasks": 1, "/home/ann/w/.ed/tasks/x": 1, "/home/ann/w/f": 2} {
+		a := s.At(path)
+		if a.Effect != plan.Masked || a.Decider.List != "protected" || a.Decider.Index != want || a.Decider.Path != s.Policy.Protected[want] {
+			t.Errorf("%s: %+v", path, a.Decider)
+		}
+	}
+	if a := s.At("/home/ann/w/.ed/other"); a.Effect != plan.Masked || a.Decider.List != "protected" {
+		t.Errorf("beside them: %+v", a)
+	}
+}
+
 // What no change of a policy gives is said with the reason.
 func TestFixed(t *testing.T) {
 	f := facts()
