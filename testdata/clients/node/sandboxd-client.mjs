@@ -5,7 +5,7 @@ import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 
-const FRAME = 1 << 24, ITEMS = 1 << 18, DEPTH = 16, CHUNK = 65536;
+const PROTO = 3, FRAME = 1 << 24, ITEMS = 1 << 18, DEPTH = 16, CHUNK = 65536;
 const CODES = "malformed_frame proto_mismatch unknown_kind busy no_exec bad_policy refused spawn_failed".split(" ");
 
 export class ChannelError extends Error {} // the helper is gone, or said something that no helper says
@@ -19,7 +19,7 @@ const map = (v) => typeof v === "object" && v !== null && Object.getPrototypeOf(
 const uint = within(0n, (1n << 64n) - 1n), int32 = within(-(2 ** 31), 2 ** 31 - 1);
 const ENVELOPE = { v: within(1, 1), id: uint, kind: text, body: map };
 const KINDS = { // the keys in the order in which they are sent
-  hello: { proto: within(3, 3), peer: text, features: words },
+  hello: { proto: within(PROTO, PROTO), peer: text, features: words },
   exec_start: {
     argv: (v) => words(v) && v.length > 0 && v.every(plain),
     env: (v) => map(v) && Object.entries(v).every(([k, s]) => /^[^=\0]+$/.test(k) && plain(s)),
@@ -83,6 +83,8 @@ export function decode(packed) { // one frame without its length; an integer may
   try {
     const d = new Strict(), frame = d.decode(packed);
     d.check(frame, 0);
+    if (frame?.kind === "hello" && uint(frame.body?.proto) && frame.body.proto != PROTO)
+      throw new RangeError(`it speaks exec protocol ${frame.body.proto}, this client ${PROTO}: use a matching version of both`);
     if (d.keys !== 0 || !map(frame) || !fits(frame, ENVELOPE) || (frame.id == 0 && frame.kind !== "error") ||
       !Object.hasOwn(KINDS, frame.kind) || !fits(frame.body, KINDS[frame.kind])) throw new RangeError("it breaks the rules");
     return frame;
@@ -93,16 +95,14 @@ export function decode(packed) { // one frame without its length; an integer may
 
 export class Helper { // one helper, one command at a time; policy is an object, or its msgpack
   static async start(path, policy, ...flags) {
-    const h = new Helper();
-    h.last = 1;
+    const h = Object.assign(new Helper(), { last: 1 });
     h.child = spawn(path, flags, { stdio: ["pipe", "pipe", "inherit", "pipe"] }); // the last is descriptor 3
-    h.ended = once(h.child, "close");
-    h.ended.catch(() => {}); // no such program: read says that there is no frame
+    (h.ended = once(h.child, "close")).catch(() => {}); // no such program: read says that there is no frame
     for (const pipe of [h.child.stdin, h.child.stdio[3]]) pipe.on("error", () => {});
     h.child.stdio[3].end(data(policy) ? policy : encodeMap(policy));
     h.frames = h.read();
     h.features = (await h.frames.next()).value.body.features;
-    await h.send(1, "hello", { proto: 3, peer: "node", features: [] });
+    await h.send(1, "hello", { proto: PROTO, peer: "node", features: [] });
     return h;
   }
 

@@ -64,7 +64,9 @@ def fixtures(folder):
         elif c["error"]["code"] != "bad_policy":  # what is inside a policy is the helper's to judge
             try:
                 frame(b)
-            except ChannelError:
+            except ChannelError as e:
+                versions = ("matching version" in str(e)) == (c["error"]["code"] == "proto_mismatch")
+                assert versions or "map key" in str(e), (about, e)  # the library takes no key that is a number
                 done["rejected"] += 1
             else:
                 raise AssertionError(f"{about} was accepted")

@@ -9,7 +9,7 @@ import threading
 
 import msgpack
 
-FRAME, ITEMS, DEPTH = 1 << 24, 1 << 18, 16
+PROTO, FRAME, ITEMS, DEPTH = 3, 1 << 24, 1 << 18, 16
 CODES = "malformed_frame proto_mismatch unknown_kind busy no_exec bad_policy refused spawn_failed".split()
 
 
@@ -30,7 +30,7 @@ uint, int32 = of(int, lambda n: 0 <= n < 1 << 64), of(int, lambda n: -1 << 31 <=
 plain = of(str, lambda s: "\0" not in s)
 words = of(list, lambda v: len(v) <= ITEMS and all(map(text, v)))
 KINDS = {  # the keys in the order in which they are sent
-    "hello": {"proto": of(int, lambda n: n == 3), "peer": text, "features": words},
+    "hello": {"proto": of(int, lambda n: n == PROTO), "peer": text, "features": words},
     "exec_start": {
         "argv": lambda v: words(v) and v and all(map(plain, v)),
         "env": of(dict, lambda v: len(v) <= ITEMS and all(k and "=" not in k and plain(k) and plain(v[k]) for k in v)),
@@ -82,6 +82,8 @@ def decode(packed):
             or depth(frame) > DEPTH or not (frame["id"] or frame["kind"] == "error"):
         raise ChannelError("cannot decode a frame: its envelope is wrong")
     ident, kind, body = frame["id"], frame["kind"], frame["body"]
+    if kind == "hello" and uint(body.get("proto")) and body["proto"] != PROTO:
+        raise ChannelError(f"it speaks exec protocol {body['proto']}, this client {PROTO}: use a matching version of both")
     keys = KINDS.get(kind, {"of no kind": None})
     if not (keys.keys() - OPTIONAL <= body.keys() <= keys.keys() and all(keys[k](body[k]) for k in body)):
         raise ChannelError(f"cannot decode a frame: the body of {kind} is wrong")
@@ -99,7 +101,7 @@ class Helper:
             self.process = subprocess.Popen(["sh", "-c", 'f=$0; exec "$@" 3<"$f"', f.name, path, *flags],
                                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             self.features = self.read()[2]["features"]
-        self.send(1, "hello", proto=3, peer="python", features=[])
+        self.send(1, "hello", proto=PROTO, peer="python", features=[])
 
     def send(self, ident, kind, **body):
         with self.lock:  # frames are never interleaved
@@ -118,8 +120,7 @@ class Helper:
         """Runs argv and returns exec_exit's body with stdout and stderr added, unless on_output(stream,
         data) takes them. replace: policy=, limits=, as dicts."""
         self.last += 1
-        packed = {k: canonical(v) for k, v in replace.items()}
-        self.send(self.last, "exec_start", argv=argv, cwd=cwd, env=env or {}, token=os.urandom(16), **packed)
+        self.send(self.last, "exec_start", argv=argv, cwd=cwd, env=env or {}, token=os.urandom(16), **replace)
         threading.Thread(target=self.feed, args=(self.last, memoryview(stdin)), daemon=True).start()
         got = {"stdout": [], "stderr": []}
         while True:
@@ -145,5 +146,4 @@ class Helper:
         self.process.stdin.close()
         return self.process.wait()
 
-    __enter__ = lambda self: self
-    __exit__ = lambda self, *error: self.close() and None
+    __enter__, __exit__ = lambda self: self, lambda self, *error: self.close() and None
