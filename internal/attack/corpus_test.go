@@ -45,7 +45,7 @@ var corpus = slices.Concat(
 	in(processes, signalAttacks()), in(processes, holdAttacks()), in(processes, initAttacks()),
 	in(processes, ipcAttacks()), in(processes, stayAttacks()),
 	in(network, socketAttacks()), in(network, reachAttacks()),
-	in(privileges, privilegeAttacks()), in(resources, resourceAttacks()),
+	in(privileges, privilegeAttacks()), in(privileges, suidAttacks()), in(resources, resourceAttacks()),
 	in(descriptor, descriptorAttacks()), in(terminal, terminalAttacks()),
 )
 

@@ -4,6 +4,7 @@ package attack
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -129,13 +130,6 @@ func privilegeAttacks() []attack {
 			_, err := call(sysIopl, 3, 0, 0, 0, 0, 0)
 			return err
 		}},
-		{name: "privilege: a set-user-ID file in the workspace", do: func(w *world) error {
-			file := w.Base + "/ws/suid-" + w.Nonce
-			if err := os.WriteFile(file, nil, 0o755); err != nil {
-				return err
-			}
-			return unix.Chmod(file, 0o4755)
-		}, open: "files in a writable root are the caller's own in every way, the mode bits too"},
 		{name: "privilege: calls without a filter", do: func(*world) error {
 			b, err := os.ReadFile("/proc/self/status")
 			if err == nil && !strings.Contains(string(b), "\nSeccomp:\t0\n") {
@@ -193,13 +187,27 @@ func resourceAttacks() []attack {
 			return unix.ENOSPC
 		}}
 	}
+	lower := func(name string, call func() error) attack {
+		return attack{name: "resource: lower the limit of core files " + name, do: func(*world) error {
+			// At 0 a crash would start the host's handler of core_pattern, at 1 it does not.
+			if err := call(); err != nil {
+				return err
+			}
+			var now unix.Rlimit
+			if err := unix.Getrlimit(unix.RLIMIT_CORE, &now); err != nil || now.Cur != 0 {
+				return errors.Join(err, errMissed)
+			}
+			return nil
+		}}
+	}
 	core := raise("core files", unix.RLIMIT_CORE)
 	core.root = true // elsewhere a hard limit of 0 is common
 	core.do = func(*world) error {
-		if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1 << 20, Max: 1 << 20}); err != nil {
+		now := unix.Rlimit{Cur: 1 << 20, Max: 1 << 20}
+		if err := errors.Join(unix.Setrlimit(unix.RLIMIT_CORE, &now), unix.Getrlimit(unix.RLIMIT_CORE, &now)); err != nil || now.Cur == 1<<20 {
 			return err
 		}
-		return nil
+		return errMissed // the call said that it was done
 	}
 	return []attack{
 		sized("a file by one write behind the limit", func(fd int) error { _, err := unix.Pwrite(fd, []byte("x"), fileCeiling); return err }),
@@ -239,6 +247,16 @@ func resourceAttacks() []attack {
 			return unix.Ftruncate(fd, 1<<40)
 		}},
 		raise("file size", unix.RLIMIT_FSIZE),
+		lower("by setrlimit", func() error {
+			_, err := call(unix.SYS_SETRLIMIT, unix.RLIMIT_CORE, uintptr(unsafe.Pointer(&noCore)), 0, 0, 0, 0)
+			return err
+		}),
+		lower("by prlimit", func() error { return unix.Prlimit(0, unix.RLIMIT_CORE, &noCore, nil) }),
+		lower("by prlimit with the old one", func() error { var old unix.Rlimit; return unix.Prlimit(0, unix.RLIMIT_CORE, &noCore, &old) }),
+		lower("with high bits", func() error {
+			_, err := call(unix.SYS_SETRLIMIT, 1<<32|unix.RLIMIT_CORE, uintptr(unsafe.Pointer(&noCore)), 0, 0, 0, 0)
+			return err
+		}),
 		core,
 		{name: "resource: raise the limit of CPU time", do: func(*world) error {
 			return unix.Setrlimit(unix.RLIMIT_CPU, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
@@ -262,6 +280,8 @@ func resourceAttacks() []attack {
 		{name: "resource: spare the out-of-memory killer", root: true, do: func(*world) error { return put2("/proc/self/oom_score_adj", "-1000") }, needs: "CAP_SYS_RESOURCE"},
 	}
 }
+
+var noCore unix.Rlimit
 
 func put2(path, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)

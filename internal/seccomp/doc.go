@@ -2,17 +2,21 @@
 // just before it becomes the command, as BPF instructions that were generated
 // ahead of time (see gen), and installs them.
 //
-// Up to three programs are stacked; the kernel takes the strictest answer:
+// Up to four programs are stacked; the kernel takes the strictest answer:
 //
 //   - guard: system calls of a foreign architecture (int 0x80 on x86-64, AArch32
-//     on arm64) and of x32 get ENOSYS, because the numbers in the other two
+//     on arm64) and of x32 get ENOSYS, because the numbers in the other
 //     programs mean something else there; the ioctls TIOCSTI and TIOCLINUX, which
 //     type into the terminal that the helper may share with the command, get EPERM.
+//   - left: a set-user-ID bit for a file gets EPERM, and openat2 and io_uring_setup, by
+//     which it could be given unseen, ENOSYS; lowering the limit of core files, which
+//     would let a crash start the host's handler of core_pattern, is answered with
+//     success and does nothing.
 //   - hardening: the kernel keyrings, bpf, perf_event_open, userfaultfd, kexec and
 //     module loading get EPERM; with spec.Seccomp.DenyTrace so do ptrace,
 //     process_vm_readv, process_vm_writev and pidfd_getfd.
 //   - net (spec.Seccomp.DenyNet): socket and socketpair give EPERM for every domain
-//     but AF_UNIX, io_uring_setup gives ENOSYS.
+//     but AF_UNIX.
 //
 // What it does not protect: a filter sees numbers, never memory behind a pointer,
 // so no path, address or clone3 flag is judged here. A socket or an io_uring that

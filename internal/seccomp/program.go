@@ -15,6 +15,7 @@ type Instruction struct {
 // table is the set of programs of one architecture. Its literals are generated.
 type table struct {
 	guard          []Instruction
+	left           []Instruction // what is left on the host
 	hardening      []Instruction
 	hardeningTrace []Instruction // hardening with the trace calls too
 	net            []Instruction
@@ -31,7 +32,7 @@ func Programs(arch string, o spec.Seccomp) [][]Instruction {
 	if t == nil {
 		return nil
 	}
-	programs := [][]Instruction{t.guard}
+	programs := [][]Instruction{t.guard, t.left}
 	if o.DenyTrace {
 		programs = append(programs, t.hardeningTrace)
 	} else {

@@ -23,6 +23,8 @@ const (
 	retEPERM = 0x00050001
 	// ENOSYS is 38 on both architectures.
 	retENOSYS = 0x00050026
+	// An errno of 0: the call gives 0 and does nothing.
+	retPretend = 0x00050000
 )
 
 // kernel is what the documents of each architecture say, written by hand and not
@@ -40,14 +42,17 @@ var kernels = map[string]kernel{
 		"add_key": 248, "request_key": 249, "keyctl": 250, "unshare": 272, "perf_event_open": 298,
 		"process_vm_readv": 310, "process_vm_writev": 311, "finit_module": 313, "kexec_file_load": 320,
 		"bpf": 321, "userfaultfd": 323, "io_uring_setup": 425, "io_uring_enter": 426, "pidfd_open": 434,
-		"clone3": 435, "pidfd_getfd": 438}},
+		"clone3": 435, "pidfd_getfd": 438,
+		"open": 2, "creat": 85, "chmod": 90, "fchmod": 91, "mknod": 133, "setrlimit": 160, "openat": 257, "mknodat": 259,
+		"fchmodat": 268, "prlimit64": 302, "openat2": 437, "fchmodat2": 452}},
 	"arm64": {auditAArch64, false, map[string]uint32{
 		"read": 63, "ioctl": 29, "socket": 198, "connect": 203, "socketpair": 199, "clone": 220, "execve": 221,
 		"ptrace": 117, "mount": 40, "init_module": 105, "delete_module": 106, "kexec_load": 104,
 		"add_key": 217, "request_key": 218, "keyctl": 219, "unshare": 97, "perf_event_open": 241,
 		"process_vm_readv": 270, "process_vm_writev": 271, "finit_module": 273, "kexec_file_load": 294,
 		"bpf": 280, "userfaultfd": 282, "io_uring_setup": 425, "io_uring_enter": 426, "pidfd_open": 434,
-		"clone3": 435, "pidfd_getfd": 438}},
+		"clone3": 435, "pidfd_getfd": 438,
+		"mknodat": 33, "fchmod": 52, "fchmodat": 53, "openat": 56, "setrlimit": 164, "prlimit64": 261, "openat2": 437, "fchmodat2": 452}},
 }
 
 var denials = map[string][]string{
@@ -92,6 +97,8 @@ func run(t rapid.TB, program []Instruction, d data) uint32 {
 			taken = a == i.K
 		case unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K:
 			taken = a >= i.K
+		case unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K:
+			taken = a&i.K != 0
 		default:
 			t.Fatalf("instruction %d: unexpected code %#x", pc, i.Code)
 		}
@@ -121,7 +128,7 @@ func decide(t rapid.TB, programs [][]Instruction, d data) uint32 {
 func (k kernel) model(o spec.Seccomp, d data) uint32 {
 	is := func(names ...string) bool {
 		for _, name := range names {
-			if k.number[name] == d.nr {
+			if nr, ok := k.number[name]; ok && nr == d.nr {
 				return true
 			}
 		}
@@ -136,8 +143,31 @@ func (k kernel) model(o spec.Seccomp, d data) uint32 {
 		return retEPERM
 	case o.DenyNet && is("socket", "socketpair") && d.args[0] != 1:
 		return retEPERM
-	case o.DenyNet && is("io_uring_setup"):
+	case is("io_uring_setup", "openat2"):
 		return retENOSYS
+	}
+	return k.left(is, d.args)
+}
+
+const suidBit = 0o4000
+
+// left says what becomes of a call that could leave a set-user-ID file, or have a crash
+// start a program of the host.
+func (k kernel) left(is func(...string) bool, a [6]uint64) uint32 {
+	const creating = 0o100 | 0o20000000 // O_CREAT, and what O_TMPFILE has for itself
+	switch {
+	case is("chmod", "fchmod", "creat", "mknod") && a[1]&suidBit != 0,
+		is("fchmodat", "fchmodat2", "mknodat") && a[2]&suidBit != 0,
+		is("open") && a[1]&creating != 0 && a[2]&suidBit != 0,
+		is("openat") && a[2]&creating != 0 && a[3]&suidBit != 0:
+		return retEPERM
+	case is("setrlimit") && uint32(a[0]) == 4:
+		return retPretend
+	case is("prlimit64") && uint32(a[1]) == 4 && a[2] != 0:
+		if a[3] != 0 {
+			return retEPERM
+		}
+		return retPretend
 	}
 	return retAllow
 }
@@ -147,8 +177,17 @@ var options = []spec.Seccomp{{}, {DenyNet: true}, {DenyTrace: true}, {DenyNet: t
 // Every number near one that a rule names, with every argument that matters, of
 // every architecture.
 func TestDecisions(t *testing.T) {
-	args := []uint64{0, 1, 2, 10, 16, 17, 40, 41, 53, 425, 0x5411, 0x5412, 0x5413, 0x541B, 0x541C, 0x541D,
-		1 << 32, 1<<32 | 1, 1<<32 | 2, 1<<32 | 0x5412, 1<<63 | 0x541C, 1<<32 | 0x5413, 0xffffffff, 1<<64 - 1}
+	var arguments [][6]uint64
+	for _, arg := range []uint64{0, 1, 2, 4, 10, 16, 17, 40, 41, 53, 425, 0x5411, 0x5412, 0x5413, 0x541B, 0x541C, 0x541D, 0o4755, 0o2755,
+		1 << 32, 1<<32 | 1, 1<<32 | 2, 1<<32 | 4, 1<<32 | 0x5412, 1<<63 | 0x541C, 1<<32 | 0x5413, 0xffffffff, 1<<64 - 1} {
+		arguments = append(arguments, [6]uint64{arg, arg, arg, arg})
+	}
+	for _, flags := range []uint64{0, 0o100, 0o20000000, 0o200000, 1 << 40} { // in front of a mode
+		arguments = append(arguments, [6]uint64{9, flags, 0o4755}, [6]uint64{9, 9, flags, 0o4000}, [6]uint64{9, flags, 0o777, 0o2777})
+	}
+	for _, limits := range [][2]uint64{{0, 0}, {0, 1}, {1, 0}, {1 << 40, 0}, {1 << 40, 1 << 40}, {1, 1}} { // new, old
+		arguments = append(arguments, [6]uint64{4, 4, limits[0], limits[1]}, [6]uint64{7, 7, limits[0], limits[1]})
+	}
 	for arch, k := range kernels {
 		seen := map[uint32]int{}
 		for _, o := range options {
@@ -156,11 +195,11 @@ func TestDecisions(t *testing.T) {
 			for _, audit := range []uint32{auditX86_64, auditI386, auditAArch64, auditARM, 0, 0xffffffff} {
 				for _, base := range []uint32{0, 0x40000000, 0x80000000, 0xffffff00} {
 					for nr := uint32(0); nr < 480; nr++ {
-						for _, arg := range args {
-							d := data{nr: base + nr, arch: audit, args: [6]uint64{arg, arg}}
+						for _, args := range arguments {
+							d := data{nr: base + nr, arch: audit, args: args}
 							got, want := decide(t, programs, d), k.model(o, d)
 							if got != want {
-								t.Fatalf("%s %+v: call %#x of %#x (%#x): got %#x, want %#x", arch, o, d.nr, audit, arg, got, want)
+								t.Fatalf("%s %+v: call %#x of %#x (%#x): got %#x, want %#x", arch, o, d.nr, audit, args, got, want)
 							}
 							seen[got]++
 						}
@@ -168,7 +207,7 @@ func TestDecisions(t *testing.T) {
 				}
 			}
 		}
-		for _, answer := range []uint32{retAllow, retEPERM, retENOSYS} {
+		for _, answer := range []uint32{retAllow, retEPERM, retENOSYS, retPretend} {
 			if seen[answer] == 0 {
 				t.Errorf("%s: no call was answered with %#x", arch, answer)
 			}
@@ -187,7 +226,7 @@ func TestDecisionsOfRandomCalls(t *testing.T) {
 					ip:   rapid.Uint64().Draw(t, "ip"),
 				}
 				for i := range d.args {
-					d.args[i] = rapid.OneOf(rapid.Uint64(), rapid.Uint64Max(64)).Draw(t, "arg")
+					d.args[i] = rapid.OneOf(rapid.Uint64(), rapid.Uint64Max(64), rapid.SampledFrom([]uint64{0o4755, 0o100, 4})).Draw(t, "arg")
 				}
 				if got, want := decide(t, Programs(arch, o), d), k.model(o, d); got != want {
 					t.Fatalf("%+v: got %#x, want %#x", d, got, want)
@@ -217,6 +256,7 @@ func TestEachProgramMatters(t *testing.T) {
 		all := Programs(arch, spec.Seccomp{DenyNet: true, DenyTrace: true})
 		probes := []data{ // by position
 			{nr: k.number["read"], arch: auditI386},
+			{nr: k.number["fchmod"], arch: k.audit, args: [6]uint64{3, 0o4755}},
 			{nr: k.number["keyctl"], arch: k.audit},
 			{nr: k.number["socket"], arch: k.audit, args: [6]uint64{2}},
 		}
@@ -236,7 +276,7 @@ func TestUnknownArchitecture(t *testing.T) {
 	if p := Programs("riscv64", spec.Seccomp{}); p != nil {
 		t.Fatalf("got %d programs", len(p))
 	}
-	if n := len(Programs("amd64", spec.Seccomp{DenyNet: true})); n != 3 {
+	if n := len(Programs("amd64", spec.Seccomp{DenyNet: true})); n != 4 {
 		t.Fatalf("got %d programs for amd64", n)
 	}
 }

@@ -52,7 +52,7 @@ func TestCommandSeesExactlyItsOwn(t *testing.T) {
 		if got.Session != got.Pid || got.Group != got.Pid {
 			t.Errorf("pid %d in session %d, group %d", got.Pid, got.Session, got.Group)
 		}
-		if got.Limits["core"] != [2]uint64{0, 0} {
+		if got.Limits["core"] != [2]uint64{1, 1} {
 			t.Errorf("core limit %v", got.Limits["core"])
 		}
 	})
@@ -148,7 +148,7 @@ func TestRlimits(t *testing.T) {
 		if err := json.Unmarshal([]byte(r.out), &got); err != nil {
 			t.Fatalf("%v: %q %q", err, r.out, r.err)
 		}
-		want := map[string][2]uint64{"fsize": {4096, 4096}, "cpu": {1000, 1001}, "core": {0, 0}}
+		want := map[string][2]uint64{"fsize": {4096, 4096}, "cpu": {1000, 1001}, "core": {1, 1}}
 		if !reflect.DeepEqual(got.Limits, want) {
 			t.Errorf("limits %v", got.Limits)
 		}

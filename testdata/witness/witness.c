@@ -21,7 +21,9 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -47,6 +49,13 @@
 #endif
 #ifndef SYS_io_uring_setup
 #define SYS_io_uring_setup 425
+#endif
+
+#ifndef SYS_fchmodat2
+#define SYS_fchmodat2 452
+#endif
+#ifndef SYS_openat2
+#define SYS_openat2 437
 #endif
 
 /* Result of a call that gives a descriptor. */
@@ -90,6 +99,86 @@ static int io_uring(void)
 	static char params[256];
 	memset(params, 0, sizeof params);
 	return fd_result(syscall(SYS_io_uring_setup, 4, params));
+}
+
+/* A set-user-ID bit, by each way to give a file its mode. The file is the caller's own
+ * and goes again. */
+static char dir[64], file[80];
+static int own(void)
+{
+	strcpy(dir, "/tmp/witness-XXXXXX");
+	if (!mkdtemp(dir))
+		return errno;
+	snprintf(file, sizeof file, "%s/f", dir);
+	return 0;
+}
+static int gone(int e)
+{
+	unlink(file);
+	rmdir(dir);
+	return e;
+}
+static int moded(long (*call)(int fd))
+{
+	int e, fd;
+	if ((e = own()))
+		return e;
+	if ((fd = open(file, O_CREAT | O_RDWR, 0700)) < 0)
+		return gone(errno);
+	e = result(call(fd));
+	close(fd);
+	return gone(e);
+}
+static int made(long (*call)(void))
+{
+	int e = own();
+	long fd;
+	if (e)
+		return e;
+	fd = call();
+	e = result(fd);
+	if (fd > 0)
+		close((int)fd);
+	return gone(e);
+}
+static long call_fchmodat(int fd) { (void)fd; return syscall(SYS_fchmodat, AT_FDCWD, file, 04700); }
+static long call_fchmodat2(int fd) { (void)fd; return syscall(SYS_fchmodat2, AT_FDCWD, file, 04700, 0); }
+static long call_fchmod(int fd) { return syscall(SYS_fchmod, fd, 04700); }
+static long call_sgid(int fd) { return syscall(SYS_fchmod, fd, 02700); }
+static long call_libc(int fd) { (void)fd; return chmod(file, 04700); }
+static long call_unused(int fd) { (void)fd; return close((int)syscall(SYS_openat, AT_FDCWD, file, O_RDONLY, 04700)); }
+static long call_openat(void) { return syscall(SYS_openat, AT_FDCWD, file, O_CREAT | O_RDWR, 04700); }
+static long call_tmpfile(void) { return syscall(SYS_openat, AT_FDCWD, dir, O_TMPFILE | O_RDWR, 04700); }
+static long call_mknodat(void) { return syscall(SYS_mknodat, AT_FDCWD, file, S_IFREG | 04700, 0); }
+static long call_openat2(void)
+{
+	uint64_t how[3] = {O_CREAT | O_RDWR, 04700, 0};
+	return syscall(SYS_openat2, AT_FDCWD, file, how, sizeof how);
+}
+static int chmod_suid(void) { return moded(call_libc); }
+static int fchmod_suid(void) { return moded(call_fchmod); }
+static int fchmodat_suid(void) { return moded(call_fchmodat); }
+static int fchmodat2_suid(void) { return moded(call_fchmodat2); }
+static int chmod_sgid(void) { return moded(call_sgid); }
+static int open_unused(void) { return moded(call_unused); }
+static int open_suid(void) { return made(call_openat); }
+static int tmpfile_suid(void) { return made(call_tmpfile); }
+static int mknod_suid(void) { return made(call_mknodat); }
+static int openat2_suid(void) { return made(call_openat2); }
+#ifdef __x86_64__
+static long call_chmod(int fd) { (void)fd; return syscall(SYS_chmod, file, 04700); }
+static long call_open(void) { return syscall(SYS_open, file, O_CREAT | O_RDWR, 04700); }
+static long call_creat(void) { return syscall(SYS_creat, file, 04700); }
+static long call_mknod(void) { return syscall(SYS_mknod, file, S_IFREG | 04700, 0); }
+static int chmod_call(void) { return moded(call_chmod); }
+static int open_call(void) { return made(call_open); }
+static int creat_call(void) { return made(call_creat); }
+static int mknod_call(void) { return made(call_mknod); }
+#endif
+static int limit_of_files(void)
+{
+	struct rlimit l;
+	return getrlimit(RLIMIT_NOFILE, &l) < 0 || setrlimit(RLIMIT_NOFILE, &l) < 0 ? errno : 0;
 }
 
 /* The numbers of i386 (asm/unistd_32.h), by the 32-bit gate. */
@@ -265,9 +354,14 @@ static const struct {
 	{"packet", packet}, {"vsock", vsock}, {"inet-high", inet_high}, {"inet-pair", inet_pair},
 	{"unix", unix_socket}, {"unix-high", unix_high}, {"unix-pair", unix_pair},
 	{"io_uring", io_uring},
+	{"chmod-suid", chmod_suid}, {"fchmod-suid", fchmod_suid}, {"fchmodat-suid", fchmodat_suid},
+	{"fchmodat2-suid", fchmodat2_suid}, {"chmod-sgid", chmod_sgid}, {"open-mode-unused", open_unused},
+	{"open-suid", open_suid}, {"open-tmpfile-suid", tmpfile_suid}, {"mknod-suid", mknod_suid},
+	{"openat2-suid", openat2_suid}, {"limit-of-files", limit_of_files},
 #ifdef __x86_64__
 	{"int80-getpid", int80_getpid}, {"int80-socket", int80_socket},
 	{"int80-socketcall", int80_socketcall}, {"int80-keyctl", int80_keyctl},
+	{"chmod-call", chmod_call}, {"open-call", open_call}, {"creat-call", creat_call}, {"mknod-call", mknod_call},
 	{"x32-getpid", x32_getpid}, {"x32-socket", x32_socket},
 #endif
 	{"tiocsti", tiocsti}, {"tiocsti-high", tiocsti_high},

@@ -44,7 +44,11 @@ func programs(t target) ([]program, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := []program{{"guard", guarded}}
+	left, err := leaving(t)
+	if err != nil {
+		return nil, err
+	}
+	list := []program{{"guard", guarded}, {"left", left}}
 	for _, p := range policies() {
 		code, err := assemble(t, p.policy)
 		if err != nil {

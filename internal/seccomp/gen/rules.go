@@ -78,8 +78,6 @@ func netPolicy() seccomp.Policy {
 				},
 				Action: eperm,
 			},
-			// ENOSYS, so that libraries fall back to plain system calls.
-			{Names: []string{"io_uring_setup"}, Action: enosys},
 		},
 	}
 }

@@ -12,7 +12,8 @@ const (
 	Hardening  Filter = "hardening"
 	Trace      Filter = "trace"
 	Net        Filter = "net"
-	NetRing    Filter = "net (io_uring)"
+	Left       Filter = "left"
+	LeftUnseen Filter = "left (behind a pointer)"
 	None       Filter = "" // allowed under every filter
 )
 
@@ -64,11 +65,27 @@ var Cases = []Case{
 	{"inet-high", Net, syscall.EPERM, false},
 	{"inet-pair", Net, syscall.EPERM, false},
 	{"unix-high", Net, syscall.EPERM, false}, // over-denied, see gen
-	{"io_uring", NetRing, syscall.ENOSYS, false},
+
+	{"chmod-suid", Left, syscall.EPERM, false},
+	{"fchmod-suid", Left, syscall.EPERM, false},
+	{"fchmodat-suid", Left, syscall.EPERM, false},
+	{"fchmodat2-suid", Left, syscall.EPERM, false},
+	{"open-suid", Left, syscall.EPERM, false},
+	{"open-tmpfile-suid", Left, syscall.EPERM, false},
+	{"mknod-suid", Left, syscall.EPERM, false},
+	{"chmod-call", Left, syscall.EPERM, true}, // calls that arm64 does not have
+	{"open-call", Left, syscall.EPERM, true},
+	{"creat-call", Left, syscall.EPERM, true},
+	{"mknod-call", Left, syscall.EPERM, true},
+	{"openat2-suid", LeftUnseen, syscall.ENOSYS, false},
+	{"io_uring", LeftUnseen, syscall.ENOSYS, false},
 
 	{"unix", None, 0, false},
 	{"unix-pair", None, 0, false},
 	{"tiocgwinsz", None, 0, false},
 	{"clone3", None, 0, false},
 	{"fork", None, 0, false},
+	{"chmod-sgid", None, 0, false},
+	{"open-mode-unused", None, 0, false}, // flags that create nothing: no mode is looked at
+	{"limit-of-files", None, 0, false},
 }
