@@ -27,5 +27,6 @@ func roles() map[string]func([]string) int {
 		"@victim": victim,
 		"@stay":   stay,
 		"@env":    environment,
+		"@opens":  opens,
 	}
 }

@@ -192,9 +192,8 @@ func systemAttacks() []attack {
 	for _, path := range []string{"/proc/kcore", "/proc/kmsg", "/sys/kernel/debug", "/sys/kernel/security"} {
 		list = append(list, attack{name: "open " + path, root: true, needs: path, do: opened(path, unix.O_RDONLY|unix.O_NONBLOCK)})
 	}
-	for _, path := range []string{"/proc/keys", "/proc/kpageflags", "/proc/kpagecount", "/proc/slabinfo", "/proc/vmallocinfo", "/proc/pagetypeinfo", "/proc/timer_list"} {
-		list = append(list, attack{name: "open " + path, root: true, needs: path, do: opened(path, unix.O_RDONLY),
-			open: "the jail's /proc shows a caller of uid 0 what the kernel lets root read"})
+	for _, path := range []string{"/proc/keys", "/proc/kpageflags", "/proc/kpagecount", "/proc/slabinfo", "/proc/vmallocinfo", "/proc/pagetypeinfo", "/proc/timer_list", "/proc/kpagecgroup", "/proc/allocinfo"} {
+		list = append(list, attack{name: "open " + path, root: true, needs: path, do: opened(path, unix.O_RDONLY)})
 	}
 	return append(list,
 		attack{name: "list the host's network in /sys", do: func(*world) error { _, err := os.ReadDir("/sys/class/net"); return err }},
@@ -214,7 +213,7 @@ func systemAttacks() []attack {
 		}},
 		attack{name: "read a private file below /etc", root: true, do: func(w *world) error {
 			return w.reads("/etc/sandboxd-attack-private-" + w.Nonce)
-		}, open: "the base view shows /etc; for uid 0 a fixed list is masked, and a file mode stops no one of that uid"},
+		}},
 		attack{name: "unshare a user namespace", do: func(*world) error { return nil }, userns: true},
 		attack{name: "clone3 a user namespace", do: clone3(unix.CLONE_NEWUSER)},
 		attack{name: "clone3 a mount namespace", root: true, do: clone3(unix.CLONE_NEWNS)},

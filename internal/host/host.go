@@ -52,6 +52,12 @@ type Layout map[string]Node
 // the host show the same inode, or parts of what lies beneath it.
 type Aliases map[string][]string
 
+// KernelMount is a mount of the host that shows a file system of the kernel's own.
+type KernelMount struct {
+	Path   string // physical
+	FSType string // proc_pid_mountinfo(5)
+}
+
 // LinkHop is one symbolic link passed on the way to a path.
 type LinkHop struct {
 	Path   string // physical path of the link itself
@@ -66,6 +72,10 @@ type Resolution struct {
 	Links   []LinkHop // in the order passed
 	Err     error     // a loop, or a component below something that is no directory
 }
+
+// Service is a path that a variable of the helper's own environment names, as those of
+// agents, editors and daemons do with their sockets.
+type Service struct{ Variable, Path string }
 
 // Bwrap is what is known of bubblewrap on this host.
 type Bwrap struct {
@@ -114,9 +124,13 @@ type Facts struct {
 	TotalRAM          uint64 // bytes
 	Home              string // HOME of the helper, "" if unset
 	SSHAuth           string // SSH_AUTH_SOCK of the helper, "" if unset
+	Services          []Service
 	HelperPath        string // physical path of the helper's image ("" if unknown)
 	Layout            Layout
 	Aliases           Aliases
+	Kernel            []KernelMount // inside what a policy grants
+	Private           []string      // below /etc, what uid 0 alone may read; of a root caller
+	PrivateMore       bool          // there is more of it than Private has
 	Bwrap             Bwrap
 	LandlockABI       int    // 0: none
 	LandlockReason    string // why 0

@@ -29,6 +29,7 @@ type Host struct {
 	namespaces []spec.Namespace
 	mounts     *mountTable
 	memory     roots.Memory
+	private    roots.Private
 	base       *cgroup.Base // nil: noBase says why
 	noBase     string
 	serial     atomic.Uint64 // of executions, for the names of their cgroups

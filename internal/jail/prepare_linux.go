@@ -98,10 +98,10 @@ func (j *job) survey() error {
 		return err
 	}
 	reached, err := roots.Survey(plan.Paths(p, j.facts), roots.Writability{
-		Mounts: mounts,
-		Paths:  policy.Writable(p), Shared: roots.SharedDirs(j.host.Mutable),
+		Mounts: mounts, Private: &j.host.private,
+		Paths: policy.Writable(p), Shared: roots.SharedDirs(j.host.Mutable),
 		// A PATH entry is left out, and never a refusal.
-		Optional: append(env.Dirs(j.req.Env, j.host.path), j.program()...),
+		Optional: slices.Concat(env.Dirs(j.req.Env, j.host.path), j.program(), plan.Sockets(j.facts)),
 		Narrow:   plan.Narrow(p),
 		Memory:   &j.host.memory, Label: label(p),
 	})
@@ -109,7 +109,8 @@ func (j *job) survey() error {
 		return err
 	}
 	j.reached = reached
-	j.facts.Layout, j.facts.Aliases = reached.Layout(), reached.Aliases()
+	j.facts.Layout, j.facts.Aliases, j.facts.Kernel = reached.Layout(), reached.Aliases(), reached.Kernel()
+	j.facts.Private, j.facts.PrivateMore = reached.Private()
 	if !j.standby { // what has run nothing let nothing be written
 		j.host.memory.Add(reached)
 	}

@@ -53,7 +53,7 @@ func Build(p protocol.Policy, f host.Facts) (Plan, error) {
 	steps := []func() *Refusal{
 		b.resolveRoots, b.resolveScratch, b.resolveProtected, b.resolveMounts,
 		b.checkOverlaps, b.checkCovered,
-		b.grantRoots, b.grantScratch, b.grantBase, b.merge, b.addMounts,
+		b.grantRoots, b.grantScratch, b.grantBase, b.grantKernel, b.merge, b.addMounts, b.coverKernel,
 		b.addLinks, b.index,
 		b.maskProtected, b.maskPlaces, b.dropNested, b.addPins, b.sayNarrow, b.sayDoubts,
 	}

@@ -44,6 +44,14 @@ func Paths(p protocol.Policy, f host.Facts) []string {
 	return slices.Compact(out)
 }
 
+// Sockets are paths of the helper's environment, to be looked at where they can be.
+func Sockets(f host.Facts) (paths []string) {
+	for _, s := range f.Services {
+		paths = append(paths, s.Path)
+	}
+	return paths
+}
+
 // Narrow is what must be as narrow under any other name that mounts of the host
 // give it (Facts.Aliases), as spelled: protected paths, and what is read-only.
 func Narrow(p protocol.Policy) []string {

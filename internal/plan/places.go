@@ -15,9 +15,20 @@ func (b *builder) maskPlaces() *Refusal {
 	}
 	if b.f.UID == 0 {
 		for _, p := range SecretPlaces {
-			b.maskPlace(listSecret, p)
+			if host.Beneath(p.Path, "/proc") {
+				b.hideProc(p)
+			} else {
+				b.maskPlace(listSecret, p)
+			}
+		}
+		b.hidePrivate()
+	}
+	for _, s := range b.f.Services {
+		if res := b.f.Layout.Resolve(s.Path); res.Err == nil && res.Node.Kind == host.Socket {
+			b.maskPlace(listService, Place{res.Path, "the socket that " + s.Variable + " names"})
 		}
 	}
+	b.hideKernel()
 	b.maskAgent()
 	if b.f.OS == "linux" && b.f.LandlockABI == 0 {
 		b.setMask(Op{Path: "/proc/1", Class: MaskDir, Perms: 0o444, Node: host.Node{Kind: host.Dir},
@@ -64,7 +75,7 @@ func (b *builder) sayNamed(list, path, why string) {
 		return
 	}
 	tag := "sockets"
-	if list == listSecret {
+	if list != listService {
 		tag = listMounts
 	}
 	b.skip(tag, fmt.Sprintf("%q is not masked because the policy names %q inside it: %s", path, b.namedIn(path), why))

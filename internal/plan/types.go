@@ -100,6 +100,7 @@ const (
 	listBase      = "base"
 	listService   = "service-socket"
 	listSecret    = "root-secret"
+	listKernel    = "kernel"
 	listProc      = "proc"
 	listDev       = "dev"
 	listPin       = "pin"

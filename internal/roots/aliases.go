@@ -48,7 +48,7 @@ func (s *survey) aliases(paths []string) host.Aliases {
 var kernelsOwn = map[string]bool{
 	"proc": true, "sysfs": true, "devtmpfs": true, "devpts": true, "mqueue": true, "cgroup": true, "cgroup2": true,
 	"securityfs": true, "debugfs": true, "tracefs": true, "bpf": true, "pstore": true, "configfs": true,
-	"binfmt_misc": true, "hugetlbfs": true, "efivarfs": true, "fusectl": true, "autofs": true, "nsfs": true,
+	"binfmt_misc": true, "hugetlbfs": true, "selinuxfs": true, "smackfs": true, "nfsd": true, "rpc_pipefs": true, "resctrl": true, "xenfs": true, "efivarfs": true, "fusectl": true, "autofs": true, "nsfs": true,
 }
 
 // treeBeneath places a path, which need not exist, within its file system. Below

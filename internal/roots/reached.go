@@ -29,6 +29,9 @@ type Reached struct {
 	places *places
 
 	aliases host.Aliases
+	kernel  []host.KernelMount
+	private []string
+	more    bool // than private
 }
 
 func newReached() (*Reached, error) {
@@ -54,6 +57,13 @@ func (r *Reached) Layout() host.Layout { return r.layout }
 
 // Aliases gives the other names of what Writability.Narrow listed.
 func (r *Reached) Aliases() host.Aliases { return r.aliases }
+
+// Kernel gives the mounts of the kernel's own file systems inside what Writability.Paths
+// and, of processes, what Writability.Narrow names.
+func (r *Reached) Kernel() []host.KernelMount { return r.kernel }
+
+// Private gives what Writability.Private found, and whether there is more.
+func (r *Reached) Private() (paths []string, more bool) { return r.private, r.more }
 
 // Node gives what the survey saw at a physical path.
 func (r *Reached) Node(physical string) (host.Node, bool) {

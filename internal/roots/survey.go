@@ -33,6 +33,9 @@ type Writability struct {
 	// Narrow is what must be as narrow under every name that a mount of the host
 	// gives it, as spelled: see Reached.Aliases.
 	Narrow []string
+	// Private, where a command has the host's uid 0: what below /etc is root's alone is
+	// looked at as well, and told by Reached.Private.
+	Private *Private
 	// Label names the policy list of a path, "writable_roots[0]", for refusals. It
 	// may be nil.
 	Label func(path string) string
@@ -120,6 +123,8 @@ func (s *survey) run(paths []string, w Writability) error {
 		s.r.notePlaceholder(path)
 	}
 	s.r.aliases = s.aliases(sorted(w.Narrow))
+	s.r.kernel = s.kernel(own, w.Narrow)
+	s.private(w.Private)
 	for _, path := range sorted(w.Optional) {
 		_, err := s.walk(path)
 		if short(err) {

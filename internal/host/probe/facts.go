@@ -2,9 +2,12 @@ package probe
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"sandboxd/internal/host"
@@ -40,10 +43,34 @@ func process(o Options) host.Facts {
 		GID:               os.Getgid(),
 		Home:              os.Getenv("HOME"),
 		SSHAuth:           os.Getenv("SSH_AUTH_SOCK"),
+		Services:          services(os.Environ()),
 		HelperPath:        imagePath(),
 		AllowNestedUserns: o.AllowNestedUserns,
 	}
 }
+
+// services lists the absolute paths that variables name, in the ways in which programs
+// tell others of their sockets: PATH, unix:PATH, unix:path=PATH,guid=X, unix://PATH,
+// and PATH,PID,N as tmux does. Whether there is a socket is for the survey to say.
+func services(environ []string) (found []host.Service) {
+	for _, v := range environ {
+		name, value, _ := strings.Cut(v, "=")
+		if i := strings.Index(value, "unix:"); i >= 0 {
+			value = strings.TrimPrefix(strings.TrimPrefix(value[i+len("unix:"):], "path="), "//")
+		}
+		value, _, _ = strings.Cut(value, ",")
+		if len(value) < 2 || len(value) > 4095 || value[0] != '/' || filepath.Clean(value) != value || strings.ContainsAny(value, "\x00:;") || len(found) == maxServices {
+			continue
+		}
+		if info, err := os.Stat(value); err == nil && info.Mode()&os.ModeSocket != 0 || errors.Is(err, fs.ErrNotExist) {
+			found = append(found, host.Service{Variable: name, Path: value})
+		}
+	}
+	return found
+}
+
+// maxServices bounds what is looked at of an environment.
+const maxServices = 64
 
 // imagePath is the physical path of this program, "" where it cannot be told.
 func imagePath() string {

@@ -1,0 +1,66 @@
+package roots
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/testenv"
+)
+
+// What others cannot read and root can is found, the topmost of it, and looked for
+// again when the answer is old.
+func TestPrivate(t *testing.T) {
+	if os.Getuid() != 0 {
+		testenv.Skip(t, "root", "files of root's are looked for")
+	}
+	top := t.TempDir()
+	put := func(rel string, mode uint32, uid, gid int) {
+		at := filepath.Join(top, rel)
+		ok(t, os.MkdirAll(filepath.Dir(at), 0o755))
+		ok(t, os.WriteFile(at, []byte("x"), 0o600))
+		ok(t, os.Lchown(at, uid, gid))
+		ok(t, unix.Chmod(at, mode))
+	}
+	put("public", 0o644, 0, 0)
+	put("own", 0o600, 0, 0)
+	put("group", 0o640, 77, 0)
+	put("another's", 0o600, 77, 77) // nor can root's command read it, without capabilities
+	put("nobody's", 0o000, 0, 0)
+	put("deep/dir/key", 0o640, 0, 77)
+	put("shut/a", 0o644, 0, 0)
+	put("shut/b", 0o600, 0, 0)
+	ok(t, os.Chmod(top+"/shut", 0o700))
+	put("walked/in", 0o600, 0, 0)
+	ok(t, os.Chmod(top+"/walked", 0o711)) // its files can be guessed
+	for i := range crowd + 1 {
+		put(fmt.Sprintf("many/%d", i), 0o600, 0, 0)
+	}
+	ok(t, os.WriteFile(top+"/empty", nil, 0o600))
+	ok(t, os.Symlink("own", top+"/link"))
+	var p Private
+	want := []string{"deep/dir/key", "group", "many", "own", "shut", "walked/in"}
+	for i, name := range want {
+		want[i] = filepath.Join(top, name)
+	}
+	if got, all := p.Below([]string{top, top + "/none"}); !all || !slices.Equal(got, want) {
+		t.Errorf("%v: %q", all, got)
+	}
+	put("later", 0o600, 0, 0)
+	p.at = time.Now().Add(-2 * privateAge)
+	if got, _ := p.Below([]string{top}); !slices.Contains(got, top+"/later") {
+		t.Errorf("after a while: %q", got)
+	}
+}
+
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
