@@ -140,6 +140,7 @@ func TestExecStartRules(t *testing.T) {
 		want   string
 	}{
 		{func(*ExecStart) {}, ""},
+		{func(s *ExecStart) { s.Cwd = "/" + strings.Repeat("x", 4094) }, ""},
 		{func(s *ExecStart) { s.Argv = nil }, "argv"},
 		{func(s *ExecStart) { s.Argv = []string{"x", "a\x00b"} }, "argv[1]"},
 		{func(s *ExecStart) { s.Env[""] = "1" }, `env.""`},
@@ -149,6 +150,7 @@ func TestExecStartRules(t *testing.T) {
 		{func(s *ExecStart) { s.Cwd = "" }, "cwd"},
 		{func(s *ExecStart) { s.Cwd = "srv" }, "cwd"},
 		{func(s *ExecStart) { s.Cwd = "/a\x00b" }, "cwd"},
+		{func(s *ExecStart) { s.Cwd = "/" + strings.Repeat("x", 4095) }, "cwd"},
 		{func(s *ExecStart) { s.Token = nil }, "token"},
 		{func(s *ExecStart) { s.Policy = []byte{0xc0} }, "policy"},
 		{func(s *ExecStart) { s.Limits = []byte{0x90} }, "limits"},

@@ -80,3 +80,22 @@ func TestExecOutAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations per frame, want none", n)
 	}
 }
+
+// short takes a part of what it is given and calls that a success.
+type short struct{ calls int }
+
+func (s *short) Write(p []byte) (int, error) { s.calls++; return len(p) - 1, nil }
+
+// Behind a frame that was cut nothing can be read: it is an error, and nothing follows.
+func TestShortWriteIsAnError(t *testing.T) {
+	dst := &short{}
+	w := NewWriter(dst)
+	for range 2 {
+		if err := w.Write(1, Cancel{}); !errors.Is(err, io.ErrShortWrite) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if dst.calls != 1 {
+		t.Errorf("%d writes", dst.calls)
+	}
+}
