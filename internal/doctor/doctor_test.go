@@ -80,6 +80,12 @@ var cases = []struct {
 	{"Landlock not built in", func(f *Facts) { f.Host.LandlockABI, f.Host.LandlockReason, f.LSM = 0, "ENOSYS", "" }, "landlock", Missing, "", []string{"CONFIG_SECURITY_LANDLOCK"}, "", true},
 	{"Landlock refused by a filter", both(func(f *Facts) { f.Host.LandlockABI, f.Host.LandlockReason = 0, "operation not permitted" }, inside("docker")), "landlock", Missing, "", []string{"landlock_create_ruleset"}, "", true},
 	{"Landlock hidden by a filter", func(f *Facts) { f.Host.LandlockABI, f.Host.LandlockReason = 0, "ENOSYS" }, "landlock", Missing, "ENOSYS", []string{"landlock_create_ruleset", "SystemCallFilter="}, "CONFIG_", true},
+	{"Landlock of which stage 2 knows more", func(f *Facts) {
+		f.Host.LandlockABI, f.Host.LandlockReason, f.Skips = 0, "", map[string]string{"landlock": "or a filter hides it"}
+	}, "landlock", Missing, "or a filter hides it", []string{"landlock_create_ruleset"}, "", true},
+	{"seccomp of which stage 2 knows more", func(f *Facts) {
+		f.Host.Seccomp, f.Skips = false, map[string]string{"seccomp-hardening": "or a filter hides it"}
+	}, "seccomp", Missing, "or a filter hides it", []string{"allow seccomp(2)"}, "", true},
 	{"Landlock that stage 2 does not get", func(f *Facts) { f.Skips = map[string]string{"landlock": "not there"} }, "landlock", Missing, "not there", []string{"landlock_create_ruleset"}, "", true},
 	{"seccomp that stage 2 does not get", func(f *Facts) { f.Skips = map[string]string{"seccomp-hardening": "not there"} }, "seccomp", Missing, "not there", []string{"SystemCallFilter="}, "", true},
 	{"a bubblewrap that passes its trial only", func(f *Facts) { f.Command = "the net namespace is the helper's own" }, "bwrap", Missing, "/usr/bin/bwrap 0.11.0 passes its trial, but no command can be run in its jail: the net", []string{"whether it is bubblewrap", "self-test"}, "", false},

@@ -9,8 +9,12 @@ import (
 // landlock judges the second layer around the view.
 func landlock(f Facts) Finding {
 	abi := f.Host.LandlockABI
-	if abi == 0 {
-		return Finding{"landlock", Missing, f.Host.LandlockReason, landlockRemedy(f)}
+	why := f.Skips["landlock"] // stage 2 knows of a filter that can hide it
+	if abi == 0 && why == "" {
+		why = f.Host.LandlockReason
+	}
+	if abi == 0 || why != "" {
+		return Finding{"landlock", Missing, why, landlockRemedy(f)}
 	}
 	var lacks []string
 	for _, l := range []struct {
@@ -22,9 +26,6 @@ func landlock(f Facts) Finding {
 		if abi < l.abi {
 			lacks = append(lacks, fmt.Sprintf("%s (ABI %d)", l.what, l.abi))
 		}
-	}
-	if why := f.Skips["landlock"]; why != "" {
-		return Finding{"landlock", Missing, why, landlockRemedy(f)}
 	}
 	out := Finding{Layer: "landlock", State: OK, Text: fmt.Sprintf("ABI %d", abi)}
 	if len(lacks) == 0 {
@@ -74,13 +75,17 @@ func release(s string) (major, minor int, ok bool) {
 
 // seccomp judges the system call filter.
 func seccomp(f Facts) Finding {
-	if why := f.Skips["seccomp-hardening"]; f.Host.Seccomp && why != "" {
+	why := f.Skips["seccomp-hardening"]
+	switch {
+	case f.Host.Seccomp && why != "":
 		return Finding{"seccomp", Missing, why, seccompFilter + outside(f)}
+	case why == "":
+		why = "the kernel takes no system call filters"
 	}
 	if f.Host.Seccomp {
 		return Finding{Layer: "seccomp", State: OK, Text: "system call filters can be installed"}
 	}
-	return Finding{"seccomp", Missing, "the kernel takes no system call filters", "Boot a kernel with CONFIG_SECCOMP_FILTER; every distribution's standard kernel has it. Where this process runs under a filter already, as in a container, that one has to allow seccomp(2)."}
+	return Finding{"seccomp", Missing, why, "Boot a kernel with CONFIG_SECCOMP_FILTER; every distribution's standard kernel has it. Where this process runs under a filter already, as in a container, that one has to allow seccomp(2)."}
 }
 
 // cgroup judges whether there can be ceilings on memory and tasks.
