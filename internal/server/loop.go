@@ -118,6 +118,29 @@ func (l *loop) fail(id uint64, code protocol.Code, format string, args ...any) {
 	l.replies.put(id, protocol.ErrorBody{Code: code, Msg: brief(fmt.Sprintf(format, args...), maxMessage)})
 }
 
+// owe answers an exec_start while nothing runs: the loop may then wait for a broker to
+// read, as long as there is one.
+func (l *loop) owe(id uint64, body protocol.Body) error {
+	stop := make(chan struct{})
+	defer close(stop)
+	var gone <-chan struct{}
+	for !l.replies.put(id, body) {
+		if gone == nil && l.hangup != nil {
+			gone = l.hangup(stop)
+		}
+		select {
+		case <-l.replies.room:
+		case <-gone:
+			return nil
+		case <-l.signals:
+			return errOrderly
+		case err := <-l.lost:
+			return fmt.Errorf("cannot write a frame: %w", err)
+		}
+	}
+	return nil
+}
+
 // brief cuts a text between two runes.
 func brief(s string, n int) string {
 	if len(s) <= n {
@@ -184,7 +207,7 @@ func (l *loop) hello(id uint64, h protocol.Hello) error {
 func (l *loop) dispatch(f protocol.Frame) error {
 	switch b := f.Body.(type) {
 	case protocol.ExecStart:
-		l.start(f.ID, b)
+		return l.start(f.ID, b)
 	case protocol.ExecStdin:
 		return l.stdin(f.ID, b)
 	case protocol.Cancel:
@@ -217,20 +240,20 @@ func (l *loop) settle() {
 	}
 }
 
-func (l *loop) start(id uint64, b protocol.ExecStart) {
+func (l *loop) start(id uint64, b protocol.ExecStart) error {
 	if l.settle(); l.running {
 		l.fail(id, protocol.CodeBusy, "an execution is running under id %d; wait for its exec_exit or use another helper", l.runID)
-		return
+		return nil
 	}
 	p, err := effective(l.base, b)
 	if err != nil {
-		l.fail(id, protocol.CodeBadPolicy, "%s", err)
-		return
+		return l.owe(id, protocol.ErrorBody{Code: protocol.CodeBadPolicy, Msg: brief(err.Error(), maxMessage)})
 	}
 	l.previous = l.run
 	l.run, l.runID, l.running = l.runner.Start(jail.Request{Policy: p, Argv: b.Argv, Env: b.Env, Cwd: b.Cwd}, newSink(l, id)), id, true
 	l.concluding.Add(1)
 	go l.conclude(id, l.run, l.previous)
+	return nil
 }
 
 // effective is the policy of one execution.

@@ -16,32 +16,39 @@ type reply struct {
 }
 
 // replies is the queue between the frame loop and the writer. When it is full,
-// heartbeat answers are dropped first; errors beyond that are dropped too: the
-// broker that caused them is not reading.
+// heartbeat answers are dropped first; errors beyond that are dropped too, but for
+// those that an exec_start is owed: the broker that caused them is not reading.
 type replies struct {
 	mu    sync.Mutex
 	queue []reply
 	wake  chan struct{}
+	room  chan struct{} // told when a reply was taken off
 	idle  *sync.Cond // queue empty and nothing in flight
 	busy  bool
 	lost  bool
 }
 
 func newReplies() *replies {
-	q := &replies{wake: make(chan struct{}, 1)}
+	q := &replies{wake: make(chan struct{}, 1), room: make(chan struct{}, 1)}
 	q.idle = sync.NewCond(&q.mu)
 	return q
 }
 
-func (q *replies) put(id uint64, body protocol.Body) {
+// put says whether the reply found room.
+func (q *replies) put(id uint64, body protocol.Body) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.queue) >= maxReplies && !q.dropHeartbeat() {
-		return
+		return false
 	}
 	q.queue = append(q.queue, reply{id, body})
+	tell(q.wake)
+	return true
+}
+
+func tell(c chan struct{}) {
 	select {
-	case q.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -84,6 +91,7 @@ func (q *replies) take() (reply, bool) {
 	r := q.queue[0]
 	q.queue = q.queue[1:]
 	q.busy = true
+	tell(q.room)
 	return r, true
 }
 
