@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -214,7 +216,7 @@ func TestReadmeNamesWhatThereIs(t *testing.T) {
 		}
 	}
 	for _, m := range found(t, regexp.MustCompile(`(--[a-z][a-z-]+)`), text, 20) {
-		foreign := map[string]bool{"--skip-worktree": true, "--no-daemon": true, "--global": true}
+		foreign := map[string]bool{"--skip-worktree": true, "--no-daemon": true, "--global": true, "--user": true}
 		if !foreign[m] && !strings.Contains(help, m) {
 			t.Errorf("README.md names the flag %s, which no help has", m)
 		}
@@ -254,6 +256,41 @@ func TestReadmeNamesWhatThereIs(t *testing.T) {
 	}
 }
 
+// What "Cost" claims is what the kept benchmarks show.
+func TestReadmeCost(t *testing.T) {
+	_, text := readme(t)
+	_, cost, _ := strings.Cut(text, "\n## Cost\n")
+	cost, _, _ = strings.Cut(strings.ReplaceAll(cost, "\n", " "), " ## ")
+	files, err := filepath.Glob(filepath.Join(testenv.Root(t), "testdata", "bench", "*.txt"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	for _, path := range files {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		value := func(line, unit string) float64 {
+			m := found(t, regexp.MustCompile(`(?m)^Benchmark`+line+`-?\d*\s.*?([0-9.]+) `+unit+`(?:\s|$)`), string(b), 1)
+			v, err := strconv.ParseFloat(m[0], 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+		mounts := func(n string) float64 { return value("Roots/"+n, "sandboxd-µs") / value("Roots/"+n, "sandboxd/bwrap") }
+		for claim, holds := range map[string]bool{
+			"costs less than twice what bubblewrap alone does":                                   value("True", "cold/bwrap") < 2,
+			"less than bubblewrap alone where its jail was ready":                                value("True", "standby/bwrap") < 1,
+			"grows faster than the number of mounts (from 100 to 1,000 roots more than tenfold)": mounts("1000") > 10*mounts("100"),
+		} {
+			if !strings.Contains(cost, claim) || !holds {
+				t.Errorf("README.md should say %q, and %s show it: %v", claim, filepath.Base(path), holds)
+			}
+		}
+	}
+}
+
 func found(t *testing.T, re *regexp.Regexp, text string, least int) (all []string) {
 	t.Helper()
 	for _, m := range re.FindAllStringSubmatch(text, -1) {
@@ -274,7 +311,8 @@ func anchors(text string) string {
 	return b.String()
 }
 
-// sources is the code that speaks, tests left out.
+// sources is the code that speaks: tests and comments are left out, and help, which is no
+// message.
 func sources(t *testing.T, root string) string {
 	t.Helper()
 	var b strings.Builder
@@ -283,7 +321,13 @@ func sources(t *testing.T, root string) string {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		b.Write(text)
+		if slices.Contains([]string{"flags.go", "help.go", "table.go", "man.go"}, filepath.Base(path)) {
+			return err
+		}
+		for line := range strings.Lines(string(text)) {
+			code, _, _ := strings.Cut(line, "// ")
+			b.WriteString(code)
+		}
 		return err
 	})
 	if err != nil {
