@@ -68,6 +68,9 @@ func document() string {
 		"| programs planted on PATH | `TestPlantedPrograms` |\n" +
 		"| the helper's own file and bubblewrap's name | `TestPlantedHelper` |\n" +
 		"| memory and tasks | `internal/e2e`: `TestCeilMemory`, `TestCeilFork` |\n" +
+		"| storms of forks while cancelled, pids that come round | `TestForkStormWhileCancelled`, `TestPidReuse` |\n" +
+		"| inodes of the jail's own file systems | `TestInodes` |\n" +
+		"| kernel file systems mounted inside a grant | `TestKernelFileSystemsInsideAGrant` |\n" +
 		"| exhausted descriptors and namespaces | `internal/e2e`: `TestOutOfDescriptors`, `TestCeilBusyHost` |\n" +
 		"| files that the host's tools run later | `internal/e2e`: `TestFenceNothingIsPlanted` |\n" +
 		"| 32-bit system calls | `internal/seccomp`: `TestWitness` |\n")

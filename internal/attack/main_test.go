@@ -27,6 +27,9 @@ func roles() map[string]func([]string) int {
 		"@victim": victim,
 		"@stay":   stay,
 		"@env":    environment,
+		"@storm":  storm,
+		"@hop":    hop,
+		"@inodes": inodes,
 		"@opens":  opens,
 	}
 }

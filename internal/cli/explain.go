@@ -133,14 +133,15 @@ func (e explainer) sceneWith(t task, pretend string) (explain.Scene, error) {
 		optional = append(optional, a.physical)
 	}
 	reached, err := roots.Survey(plan.Paths(t.policy, f), roots.Writability{
-		Paths: policy.Writable(t.policy), Shared: roots.SharedDirs(nil), Optional: optional,
+		Paths: policy.Writable(t.policy), Shared: roots.SharedDirs(nil), Optional: append(optional, plan.Sockets(f)...), Private: &roots.Private{},
 		Narrow: plan.Narrow(t.policy), Label: label(t.policy),
 	})
 	if err != nil {
 		return explain.Scene{}, err
 	}
 	defer reached.Close()
-	f.Layout, f.Aliases = reached.Layout(), reached.Aliases()
+	f.Layout, f.Aliases, f.Kernel = reached.Layout(), reached.Aliases(), reached.Kernel()
+	f.Private, f.PrivateMore = reached.Private()
 	if pretend != "" {
 		f.Layout = explain.Pretend(f.Layout, pretend, f)
 	}

@@ -210,19 +210,43 @@ func reapChild(pid int) bool {
 	return err == nil && got == pid
 }
 
-// tearDown ends whatever the command left running: its end is the run's end.
+// alone says whether init has nobody left in its namespace but itself, and so nobody
+// ever again: whoever lives there descends from a child of it. The kernel gives the
+// first child in one step; the command may stay in the list until it is reaped.
+func (s *supervision) alone() bool {
+	for range 50 {
+		kids, err := s.table.children(s.p.init)
+		if err != nil || len(kids) > 1 || len(kids) == 1 && (kids[0] != s.p.payload || !s.over()) {
+			return false
+		}
+		if len(kids) == 0 {
+			return true
+		}
+		time.Sleep(20 * time.Microsecond)
+	}
+	return false
+}
+
+// tearDown ends whatever the command left running: its end is the run's end. What it
+// left in the background is gone then, and not only signalled: init takes it along when
+// it comes to its own end, and until then it could change what is looked at next.
 func (s *supervision) tearDown() {
+	bound := KillBound
+	if s.stuck { // it has had its time
+		bound = 0
+	}
 	if s.p.initFD >= 0 {
+		alone := s.alone()
 		_ = unix.PidfdSendSignal(s.p.initFD, unix.SIGKILL, nil, 0)
+		if !alone {
+			ev, err := pollOnce(s.p.initFD, unix.POLLIN, int(bound/time.Millisecond))
+			s.lingers = err == nil && ev == 0
+		}
 		return
 	}
 	s.group()
 	if s.p.jailed && !s.awaitScaffolding(KillBound) {
 		s.p.signalGroup(unix.SIGKILL)
-	}
-	bound := KillBound
-	if s.stuck { // it has had its time
-		bound = 0
 	}
 	s.lingers = !s.sweep(bound)
 }
