@@ -77,7 +77,7 @@ func (e explainer) printJSON(t task, sc explain.Scene) error {
 		doc.NoCwd = err.Error()
 	}
 	for _, q := range e.asked {
-		a := sc.At(q.physical)
+		a := sc.Asked(q.path, q.physical)
 		one := answerDoc(t, a)
 		one.Asked, one.Notes, one.Advice = q.spelled, q.notes(a), e.advise(t, sc, a)
 		doc.Paths = append(doc.Paths, one)

@@ -18,7 +18,7 @@ func (e explainer) printPaths(t task, sc explain.Scene) {
 		if i > 0 {
 			fmt.Fprintln(out.w)
 		}
-		a := sc.At(q.physical)
+		a := sc.Asked(q.path, q.physical)
 		head := printable(q.path)
 		if q.physical != q.path {
 			head += printable(" (which is " + q.physical + ")")

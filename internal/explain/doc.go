@@ -8,6 +8,8 @@
 package explain
 
 import (
+	"slices"
+
 	"sandboxd/internal/host"
 	"sandboxd/internal/plan"
 	"sandboxd/protocol"
@@ -75,6 +77,16 @@ func (s Scene) At(path string) Answer {
 	}
 	a.note(s, v)
 	s.hold(&a, res)
+	return a
+}
+
+// Asked is At for a path and the name that somebody has for it. A link that leads to what
+// the jail has need not be there itself.
+func (s Scene) Asked(name, path string) Answer {
+	a := s.At(path)
+	if name != path && a.Effect != plan.None && s.Plan.At(name).Effect == plan.None {
+		a.Notes = append(a.Notes, "the jail has no "+name+", a link by which the host leads there: use "+a.Path)
+	}
 	return a
 }
 
@@ -160,6 +172,9 @@ func (a *Answer) note(s Scene, v plan.View) {
 		if op.Class == plan.Pin && op.Path == a.Path {
 			add("it cannot be renamed or removed: it holds something protected")
 		}
+	}
+	if v.Effect == plan.None && slices.ContainsFunc(s.Plan.Ops, func(op plan.Op) bool { return op.Path != a.Path && host.Beneath(op.Path, a.Path) }) {
+		add("the jail has a read-only directory of that name, with nothing in it but the way to what an entry below it names")
 	}
 	if a.Missing != "" && (v.Effect == plan.ReadOnly || v.Effect == plan.ReadWrite) {
 		add("it does not exist on the host yet")

@@ -98,6 +98,7 @@ func TestAt(t *testing.T) {
 		{"/etc", "base", -1, true, false, plan.ReadOnly, "", ""},
 		{"/bin", "base", -1, true, false, plan.ReadOnly, "", ""}, // through the link that the jail has
 		{"/home/ann/other", "", -1, false, false, plan.None, "", ""},
+		{"/home", "", -1, false, false, plan.None, "", "nothing in it but the way"},
 		{"/tmp/x", "scratch", -1, true, true, plan.Private, "", "not the host's /tmp"},
 		{"/proc", "proc", -1, true, false, plan.Private, "", "the jail's own /proc"},
 		{"/proc/version", "proc", -1, true, false, plan.Private, "", ""},
@@ -303,6 +304,25 @@ func TestHeldBack(t *testing.T) {
 		a := c.s.At(c.path)
 		if a.Read != c.read || a.Write != c.write || (c.why == "") != (a.HeldBack == "") || !strings.Contains(a.HeldBack, c.why) {
 			t.Errorf("%s: read %v, write %v, held back by %q", c.path, a.Read, a.Write, a.HeldBack)
+		}
+	}
+}
+
+// A name is not the place: what leads there on the host the jail may not have.
+func TestAsked(t *testing.T) {
+	f := facts()
+	f.Layout["/home/ann/w/link"], f.Layout["/alias"], f.Layout["/usr/bin/sh"] = host.Node{Kind: host.Link, Target: "f"}, host.Node{Kind: host.Link, Target: "home/ann/w"}, file(0, 0o755)
+	s := sceneOf(t, f, nil)
+	for _, c := range []struct {
+		name, path string
+		without    bool
+	}{
+		{"/home/ann/w/f", "/home/ann/w/f", false}, {"/home/ann/w/link", "/home/ann/w/f", false}, {"/bin/sh", "/usr/bin/sh", false},
+		{"/alias/f", "/home/ann/w/f", true}, {"/alias/other", "/home/ann/other", false},
+	} {
+		a := s.Asked(c.name, c.path)
+		if got := slices.ContainsFunc(a.Notes, func(n string) bool { return strings.HasPrefix(n, "the jail has no "+c.name+", a link") }); got != c.without {
+			t.Errorf("%s: %q", c.name, a.Notes)
 		}
 	}
 }
