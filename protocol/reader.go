@@ -16,11 +16,13 @@ const (
 type Reader struct {
 	src    io.Reader
 	buf    []byte
-	prefix [prefixSize]byte
+	prefix [prefixSize]byte // of the next frame
+	ahead  int              // bytes of it that came with the frame before
 	err    error
 }
 
-// NewReader reads from src, which need not be buffered: two reads per small frame.
+// NewReader reads from src, which need not be buffered: while frames wait, one read
+// gives one frame and the length of the next.
 func NewReader(src io.Reader) *Reader { return &Reader{src: src} }
 
 // Next reads one frame. ExecStdin.Data and ExecOut.Data are valid only until the
@@ -48,8 +50,10 @@ func (r *Reader) Next() (Frame, error) {
 
 // read gives the bytes of the next frame's map.
 func (r *Reader) read() ([]byte, error) {
-	if _, err := io.ReadFull(r.src, r.prefix[:]); err != nil {
-		if err == io.EOF {
+	had := r.ahead
+	r.ahead = 0
+	if _, err := io.ReadFull(r.src, r.prefix[had:]); err != nil {
+		if err == io.EOF && had == 0 {
 			return nil, io.EOF
 		}
 		return nil, streamError(err)
@@ -61,24 +65,28 @@ func (r *Reader) read() ([]byte, error) {
 	return r.fill(int(n))
 }
 
-// fill reads n bytes. The buffer doubles only as bytes arrive: a claimed length
-// costs its sender as much as it costs us.
+// fill reads n bytes, and with the last of them the next prefix if it is there. The
+// buffer doubles only as bytes arrive: a claimed length costs its sender as much as
+// it costs us.
 func (r *Reader) fill(n int) ([]byte, error) {
 	if r.buf == nil || cap(r.buf) > keepSize && n <= firstRead {
 		r.buf = make([]byte, firstRead)
 	}
-	for have := 0; have < n; {
+	have := 0
+	for have < n {
 		if have == len(r.buf) {
-			grown := make([]byte, min(n, 2*have))
+			grown := make([]byte, min(n+prefixSize, 2*have))
 			copy(grown, r.buf)
 			r.buf = grown
 		}
-		end := min(n, len(r.buf))
-		if _, err := io.ReadFull(r.src, r.buf[have:end]); err != nil {
+		end := min(n+prefixSize, len(r.buf))
+		got, err := io.ReadAtLeast(r.src, r.buf[have:end], min(n, end)-have)
+		if err != nil {
 			return nil, streamError(err)
 		}
-		have = end
+		have += got
 	}
+	r.ahead = copy(r.prefix[:], r.buf[n:have])
 	return r.buf[:n], nil
 }
 

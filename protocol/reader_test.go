@@ -1,0 +1,72 @@
+package protocol
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// pieceRead gives no more than the sizes in its list at once, and counts its reads.
+type pieceRead struct {
+	data  []byte
+	sizes []int
+	reads int
+}
+
+func (p *pieceRead) Read(b []byte) (int, error) {
+	p.reads++
+	if len(p.data) == 0 {
+		return 0, io.EOF
+	}
+	most := len(b)
+	if len(p.sizes) > 0 {
+		most, p.sizes = min(most, p.sizes[0]), p.sizes[1:]
+	}
+	n := copy(b[:most], p.data)
+	p.data = p.data[n:]
+	return n, nil
+}
+
+// However the bytes arrive, frames come out as they went in; and while frames wait
+// each takes one read.
+func TestReaderReadsAhead(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		sizes := rapid.SliceOfN(rapid.OneOf(rapid.IntRange(0, 100), rapid.IntRange(firstRead-200, firstRead+200)), 1, 12).Draw(t, "frames")
+		var stream []byte
+		for i, n := range sizes {
+			stream, _ = AppendFrame(stream, uint64(i+1), ExecStdin{Data: bytes.Repeat([]byte{byte(i)}, n)})
+		}
+		src := &pieceRead{data: stream, sizes: rapid.SliceOfN(rapid.IntRange(1, 70000), 0, 20).Draw(t, "reads")}
+		whole := len(src.sizes) == 0
+		r := NewReader(src)
+		for i, n := range sizes {
+			f, err := r.Next()
+			if err != nil || f.ID != uint64(i+1) || !bytes.Equal(f.Body.(ExecStdin).Data, bytes.Repeat([]byte{byte(i)}, n)) {
+				t.Fatalf("frame %d: %v", i, err)
+			}
+		}
+		if _, err := r.Next(); err != io.EOF {
+			t.Fatalf("at the end: %v", err)
+		}
+		if grown := 3; whole && src.reads > len(sizes)+1+grown {
+			t.Fatalf("%d reads for %d frames", src.reads, len(sizes))
+		}
+	})
+}
+
+// The end inside a prefix of which a part came early is inside a frame.
+func TestEndInsideAnEarlyPrefix(t *testing.T) {
+	stream, _ := AppendFrame(nil, 1, Cancel{})
+	for n := 1; n < prefixSize; n++ {
+		r := NewReader(bytes.NewReader(append(bytes.Clone(stream), make([]byte, n)...)))
+		if _, err := r.Next(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Next(); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%d bytes of a prefix: %v", n, err)
+		}
+	}
+}
