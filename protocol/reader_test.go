@@ -30,8 +30,7 @@ func (p *pieceRead) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// However the bytes arrive, frames come out as they went in; and while frames wait
-// each takes one read.
+// However the bytes arrive, frames come out as they went in.
 func TestReaderReadsAhead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sizes := rapid.SliceOfN(rapid.OneOf(rapid.IntRange(0, 100), rapid.IntRange(firstRead-200, firstRead+200)), 1, 12).Draw(t, "frames")
@@ -40,7 +39,6 @@ func TestReaderReadsAhead(t *testing.T) {
 			stream, _ = AppendFrame(stream, uint64(i+1), ExecStdin{Data: bytes.Repeat([]byte{byte(i)}, n)})
 		}
 		src := &pieceRead{data: stream, sizes: rapid.SliceOfN(rapid.IntRange(1, 70000), 0, 20).Draw(t, "reads")}
-		whole := len(src.sizes) == 0
 		r := NewReader(src)
 		for i, n := range sizes {
 			f, err := r.Next()
@@ -51,10 +49,32 @@ func TestReaderReadsAhead(t *testing.T) {
 		if _, err := r.Next(); err != io.EOF {
 			t.Fatalf("at the end: %v", err)
 		}
-		if grown := 3; whole && src.reads > len(sizes)+1+grown {
-			t.Fatalf("%d reads for %d frames", src.reads, len(sizes))
-		}
 	})
+}
+
+// While frames wait each takes one read, once the buffer has its size.
+func TestOneReadPerFrame(t *testing.T) {
+	for _, n := range []int{0, 1, 1000, firstRead - 50, firstRead, firstRead + 50, 1 << 20} {
+		const frames = 20
+		var stream []byte
+		for range frames {
+			stream, _ = AppendFrame(stream, 1, ExecStdin{Data: make([]byte, n)})
+		}
+		src := &pieceRead{data: stream}
+		r := NewReader(src)
+		var before int
+		for i := range frames {
+			if i == 2 {
+				before = src.reads
+			}
+			if _, err := r.Next(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := src.reads - before; got != frames-2 {
+			t.Errorf("frames of %d bytes: %d reads for %d frames", n, got, frames-2)
+		}
+	}
 }
 
 // The end inside a prefix of which a part came early is inside a frame.
