@@ -55,11 +55,7 @@ func (ExecOut) Kind() Kind { return KindExecOut }
 
 // Append writes the body's canonical map.
 func (o ExecOut) Append(b []byte) []byte {
-	b = mpack.AppendMap(b, 4)
-	b = mpack.AppendStr(mpack.AppendStr(b, "stream"), string(o.Stream))
-	b = mpack.AppendBin(mpack.AppendStr(b, "data"), o.Data)
-	b = mpack.AppendUint(mpack.AppendStr(b, "bytes"), o.Bytes)
-	return mpack.AppendBool(mpack.AppendStr(b, "truncated"), o.Truncated)
+	return o.appendTail(append(o.appendHead(b), o.Data...))
 }
 
 // Kind gives KindExecExit.

@@ -46,17 +46,22 @@ func AppendFrame(dst []byte, id uint64, body Body) ([]byte, error) {
 	}
 	start := len(dst)
 	b := append(dst, 0, 0, 0, 0)
-	b = mpack.AppendMap(b, 4)
-	b = mpack.AppendUint(mpack.AppendStr(b, "v"), EnvelopeVersion)
-	b = mpack.AppendUint(mpack.AppendStr(b, "id"), id)
-	b = mpack.AppendStr(mpack.AppendStr(b, "kind"), string(body.Kind()))
-	b = body.Append(mpack.AppendStr(b, "body"))
+	b = body.Append(appendEnvelope(b, id, body.Kind()))
 	n := len(b) - start - prefixSize
 	if n > MaxFrame {
 		return dst, fmt.Errorf("cannot encode %s: the frame has %d bytes and the limit is %d; send less in one frame", body.Kind(), n, MaxFrame)
 	}
 	binary.BigEndian.PutUint32(b[start:], uint32(n))
 	return b, nil
+}
+
+// appendEnvelope writes a frame's map up to the body.
+func appendEnvelope(b []byte, id uint64, kind Kind) []byte {
+	b = mpack.AppendMap(b, 4)
+	b = mpack.AppendUint(mpack.AppendStr(b, "v"), EnvelopeVersion)
+	b = mpack.AppendUint(mpack.AppendStr(b, "id"), id)
+	b = mpack.AppendStr(mpack.AppendStr(b, "kind"), string(kind))
+	return mpack.AppendStr(b, "body")
 }
 
 // DecodeFrame decodes one frame's map, the length prefix already taken off. Body

@@ -9,14 +9,27 @@ import (
 // Writer writes frames to a stream. It is safe for concurrent use: each frame is
 // one write call, so frames never interleave.
 type Writer struct {
-	mu  sync.Mutex
-	dst io.Writer
-	buf []byte
-	err error
+	mu     sync.Mutex
+	dst    io.Writer
+	vec    VectorWriter // dst, if it is one
+	buf    []byte
+	pieces [][]byte
+	err    error
 }
 
-// NewWriter writes to dst, which must not be buffered.
-func NewWriter(dst io.Writer) *Writer { return &Writer{dst: dst} }
+// VectorWriter is a destination that takes several pieces in one call, as writev(2)
+// does. It may change the slice of pieces, not their bytes.
+type VectorWriter interface {
+	io.Writer
+	WriteVector(pieces [][]byte) error
+}
+
+// NewWriter writes to dst, which must not be buffered. The data of WriteOut is not
+// copied where dst is a VectorWriter.
+func NewWriter(dst io.Writer) *Writer {
+	vec, _ := dst.(VectorWriter)
+	return &Writer{dst: dst, vec: vec}
+}
 
 // Write sends one frame. Body may be a pointer to a body's type, which saves an
 // allocation for a body that is reused. A body that cannot be encoded (see
@@ -32,6 +45,11 @@ func (w *Writer) Write(id uint64, body Body) error {
 	if err != nil {
 		return err
 	}
+	return w.send(b, body.Kind())
+}
+
+// send writes what was appended to the buffer.
+func (w *Writer) send(b []byte, kind Kind) error {
 	if cap(b) <= keepSize {
 		w.buf = b
 	}
@@ -39,8 +57,12 @@ func (w *Writer) Write(id uint64, body Body) error {
 	if err == nil && n < len(b) {
 		err = io.ErrShortWrite
 	}
+	return w.wrote(err, kind)
+}
+
+func (w *Writer) wrote(err error, kind Kind) error {
 	if err != nil {
-		w.err = fmt.Errorf("cannot write %s frame: %w", body.Kind(), err)
+		w.err = fmt.Errorf("cannot write %s frame: %w", kind, err)
 	}
 	return w.err
 }

@@ -79,7 +79,19 @@ func TestExecOutAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { _ = w.Write(1, out) }); n != 0 {
 		t.Errorf("%v allocations per frame, want none", n)
 	}
+	for name, w := range map[string]*Writer{"pieces": NewWriter(nowhere{}), "whole": NewWriter(io.Discard)} {
+		if err := w.WriteOut(1, out); err != nil {
+			t.Fatal(err)
+		}
+		if n := testing.AllocsPerRun(100, func() { _ = w.WriteOut(1, out) }); n != 0 {
+			t.Errorf("%s: %v allocations per frame, want none", name, n)
+		}
+	}
 }
+
+type nowhere struct{ io.Writer }
+
+func (nowhere) WriteVector([][]byte) error { return nil }
 
 // short takes a part of what it is given and calls that a success.
 type short struct{ calls int }

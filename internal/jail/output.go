@@ -4,13 +4,19 @@ package jail
 
 import (
 	"os"
+	"slices"
 	"time"
 
 	"sandboxd/protocol"
 )
 
-// Chunk is the largest piece of output in one frame, in bytes.
-const Chunk = 64 << 10
+const (
+	// Chunk is the largest piece of output in one frame, in bytes.
+	Chunk = 64 << 10
+	// mostRead is the most that one read takes, in bytes: a command that fills its
+	// pipe is woken by each read.
+	mostRead = 8 * Chunk
+)
 
 // pump copies one output stream to the sink, up to a cap, and goes on reading
 // after it: stopping would turn a limit into a deadlock.
@@ -36,13 +42,16 @@ func (p *pump) run() {
 	buf := make([]byte, Chunk)
 	for {
 		n, err := p.src.Read(buf)
-		if n > 0 {
-			p.pass(buf[:n])
+		for piece := range slices.Chunk(buf[:n], Chunk) {
+			p.pass(piece)
+		}
+		if n == len(buf) && n < mostRead {
+			buf = make([]byte, mostRead)
 		}
 		if err == nil {
 			continue
 		}
-		if os.IsTimeout(err) && p.drain(buf) {
+		if os.IsTimeout(err) && p.drain(buf[:Chunk]) {
 			p.truncated = true
 		}
 		return

@@ -36,8 +36,11 @@ func AppendStr(b []byte, s string) []byte {
 
 // AppendBin writes binary data; nil is written as empty.
 func AppendBin(b, data []byte) []byte {
-	return append(appendLen(b, len(data), 0xc4), data...)
+	return append(AppendBinHeader(b, len(data)), data...)
 }
+
+// AppendBinHeader writes what stands before n bytes of binary data.
+func AppendBinHeader(b []byte, n int) []byte { return appendLen(b, n, 0xc4) }
 
 // appendLen writes a length of 8, 16 or 32 bits behind the code for its width.
 func appendLen(b []byte, n int, code byte) []byte {

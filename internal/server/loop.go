@@ -327,7 +327,7 @@ func (s *sink) Output(stream protocol.Stream, data []byte, total uint64, truncat
 		body = &s.errs
 	}
 	body.Data, body.Bytes, body.Truncated = data, total, truncated
-	err := s.l.out.Write(s.id, body)
+	err := s.l.out.WriteOut(s.id, body)
 	if err != nil {
 		s.l.lose(err)
 	}

@@ -64,7 +64,7 @@ func serve(o Options, version string) error {
 	jail.WidenPipe(0)
 	jail.WidenPipe(1)
 	l := &loop{
-		in: protocol.NewReader(ready.Reader(os.Stdin)), out: protocol.NewWriter(os.Stdout), replies: newReplies(),
+		in: protocol.NewReader(ready.Reader(os.Stdin)), out: protocol.NewWriter(newGather(os.Stdout)), replies: newReplies(),
 		base: base, peer: "sandboxd/" + version, signals: signals, hangup: hangup,
 	}
 	if err := l.prepare(func(ctx context.Context) error { return l.look(ctx, o) }); err != nil {

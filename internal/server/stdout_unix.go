@@ -1,0 +1,68 @@
+//go:build linux || darwin
+
+package server
+
+import (
+	"io"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// gather is a file that takes several pieces in one writev(2). It is not safe for
+// concurrent use; protocol.Writer's lock is around it.
+type gather struct {
+	*os.File
+	conn syscall.RawConn
+	left [][]byte
+	n    int
+	err  error
+	once func(fd uintptr) bool // made once: each one made is an allocation
+}
+
+func newGather(f *os.File) io.Writer {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return f
+	}
+	g := &gather{File: f, conn: conn}
+	g.once = func(fd uintptr) bool {
+		g.n, g.err = unix.Writev(int(fd), g.left)
+		return g.err != unix.EAGAIN // a stdout that another process made non-blocking
+	}
+	return g
+}
+
+// WriteVector writes all pieces, in one call unless the system takes fewer bytes.
+func (g *gather) WriteVector(pieces [][]byte) error {
+	defer func() { g.left = nil }()
+	for len(pieces) > 0 {
+		g.left = pieces
+		if err := g.conn.Write(g.once); err != nil {
+			return err
+		}
+		switch {
+		case g.err == unix.EINTR:
+			continue
+		case g.err != nil:
+			return os.NewSyscallError("writev", g.err)
+		case g.n == 0:
+			return io.ErrShortWrite
+		}
+		pieces = behind(pieces, g.n)
+	}
+	return nil
+}
+
+// behind gives what follows the first n bytes.
+func behind(pieces [][]byte, n int) [][]byte {
+	for len(pieces) > 0 && n >= len(pieces[0]) {
+		n -= len(pieces[0])
+		pieces = pieces[1:]
+	}
+	if n > 0 {
+		pieces[0] = pieces[0][n:]
+	}
+	return pieces
+}
