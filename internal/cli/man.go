@@ -82,7 +82,7 @@ var exitTable = []struct{ code, meaning string }{
 	{"the command's own", "the command ended by itself"},
 	{"128+n", "signal n ended it"},
 	{"124", "the time of --wall was over"},
-	{"125", "sandboxd refused, or failed; the message says why"},
+	{"125", "sandboxd refused, or failed, or could not write what it had to say; the message says why"},
 	{"126", "the command is there, but cannot be executed"},
 	{"127", "the command, or its interpreter, was not found"},
 	{"141", "whoever read the output went away"},
