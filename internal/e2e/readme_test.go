@@ -216,7 +216,7 @@ func TestReadmeNamesWhatThereIs(t *testing.T) {
 		}
 	}
 	for _, m := range found(t, regexp.MustCompile(`(--[a-z][a-z-]+)`), text, 20) {
-		foreign := map[string]bool{"--skip-worktree": true, "--no-daemon": true, "--global": true, "--user": true}
+		foreign := map[string]bool{"--skip-worktree": true, "--no-daemon": true, "--global": true, "--user": true, "--offline": true}
 		if !foreign[m] && !strings.Contains(help, m) {
 			t.Errorf("README.md names the flag %s, which no help has", m)
 		}
@@ -253,6 +253,36 @@ func TestReadmeNamesWhatThereIs(t *testing.T) {
 				t.Errorf("README.md explains the message %q, which nothing says", message)
 			}
 		}
+	}
+}
+
+// A tool of the strict jail has an empty cache, unless it is told of the user's.
+func TestReadmeNamesACache(t *testing.T) {
+	_, text := readme(t)
+	line := found(t, regexp.MustCompile("`run (--env npm_config_cache=[^`]*)`"), text, 1)[0]
+	if !strings.Contains(text, "| `ENOTCACHED`") {
+		t.Error("README.md does not have the message of npm")
+	}
+	npm, home, project := testenv.Tool(t, "npm"), testenv.TempDir(t, testenv.Me()), copied(t, "node")
+	run := func(script string) (string, error) {
+		if err := os.RemoveAll(filepath.Join(project, "node_modules")); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(testenv.Tool(t, "bash"), "-c", script, testenv.Binary(t))
+		cmd.Dir = project // a HOME of its own, since a user's .npmrc may say what a lock file holds
+		cmd.Env = append(os.Environ(), "HOME="+home, "npm_config_audit=false", "npm_config_fund=false", "PATH="+filepath.Dir(npm)+":"+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := run("unset npm_config_cache; npm install --ignore-scripts"); err != nil { // on the host, which fills the cache
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err := run(`unset npm_config_cache; "$0" run -- npm ci --offline`); err == nil || !strings.Contains(out, "ENOTCACHED") {
+		t.Errorf("with a cache of its own: %v\n%s", err, out)
+	}
+	out, err := run(`unset npm_config_cache; "$0" run ` + line)
+	if _, e := os.Stat(filepath.Join(project, "node_modules", "@msgpack", "msgpack", "package.json")); err != nil || e != nil {
+		t.Errorf("%s: %v, %v\n%s", line, err, e, out)
 	}
 }
 
