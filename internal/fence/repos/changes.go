@@ -37,7 +37,13 @@ func Changes(before, after State) []string {
 			rebases = append(rebases, fmt.Sprintf("the rebase in progress in %q runs commands that were not in its list before; read `git rebase --edit-todo` before you continue it", dir))
 		}
 	}
-	out := slices.Concat(bounded(made), bounded(heads), bounded(rebases), bounded(caches))
+	var files []string
+	for _, at := range slices.Sorted(maps.Keys(after.files)) {
+		if before.files[at] != after.files[at] {
+			files = append(files, describeFile(at))
+		}
+	}
+	out := slices.Concat(bounded(made), bounded(heads), bounded(rebases), bounded(files), bounded(caches))
 	if after.unread && !before.unread {
 		out = append(out, fmt.Sprintf("the index of the repository in %q cannot be read, so that what it names was not looked at", after.top))
 	}

@@ -110,7 +110,7 @@ func TestLooksAreBounded(t *testing.T) {
 		}
 	}
 	s := Look(top, 0)
-	if s.looks != maxLooks-1-21-20 { // itself, "worktrees" and what is in it, each of these
+	if s.looks != maxLooks-1-2-21-20 { // itself, "remotes" and "branches", "worktrees" and what is in it, each of these
 		t.Errorf("%d looks for 20 worktrees", maxLooks-s.looks)
 	}
 	if got := Changes(s, s.Again()); len(got) != 0 {

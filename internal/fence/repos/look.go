@@ -14,6 +14,7 @@ type State struct {
 	top      string
 	repos    map[string]place  // by the path of .git, or of a bare repository
 	execs    map[string][]byte // by git directory: the commands of a rebase in progress
+	files    map[string]string // small files by which git goes on: see told
 	links    map[string]bool   // .git in places that the index of top has for repositories
 	found    []Repo            // the nearest first
 	caches   []Places
@@ -35,7 +36,7 @@ type place struct {
 // names, and with most above 0 those in that many directories below it. caches are
 // the places of what a tool keeps that it runs or obeys.
 func Look(top string, most int, caches ...Places) State {
-	s := State{top: top, repos: map[string]place{}, execs: map[string][]byte{}, links: map[string]bool{}, caches: caches, searched: most, looks: maxLooks, lists: maxLists}
+	s := State{top: top, repos: map[string]place{}, execs: map[string][]byte{}, files: map[string]string{}, links: map[string]bool{}, caches: caches, searched: most, looks: maxLooks, lists: maxLists}
 	found, complete := Find(top, max(most, 1))
 	s.complete = complete || most == 0
 	for _, r := range found {
@@ -72,11 +73,14 @@ func (s *State) add(r Repo, cache bool) {
 	}
 	s.rebase(dir)
 	common := Common(dir)
+	s.told(dir, common)
 	if common != dir {
 		s.rebase(common)
+		s.told(common, common)
 	}
 	for _, tree := range (Places{common, "worktrees/*"}).matches(&s.looks) {
 		s.rebase(tree)
+		s.told(tree, common)
 	}
 }
 

@@ -128,6 +128,14 @@ func TestChanges(t *testing.T) {
 		{"printf 'exec second\\n' >.git/rebase-merge/git-rebase-todo", "", true}, // the user's own, going on
 		{"git worktree add -q --detach ../$$; mkdir .git/worktrees/$$/rebase-merge; echo x evil >.git/worktrees/$$/rebase-merge/git-rebase-todo", "the rebase in progress", true},
 		{"echo x >.git/index", "cannot be read", true},
+		{"echo ../x >.git/rebase-merge/strategy", "as its merge strategy", true},
+		{"echo ort >.git/rebase-merge/strategy", "", true},
+		{"mkdir .git/sequencer; printf '[options]\\n\\tStrategy = ../x\\n' >.git/sequencer/opts", "as its merge strategy", true},
+		{"mkdir .git/sequencer; printf '[options]\\n\\tstrategy-option = ours\\n' >.git/sequencer/opts", "", true},
+		{"git worktree add -q --detach ../$$; mkdir .git/worktrees/$$/rebase-merge; echo x >.git/worktrees/$$/rebase-merge/strategy", "as its merge strategy", true},
+		{"mkdir -p .git/remotes; echo URL: ../evil >.git/remotes/origin", "whose hooks then run", true},
+		{"mkdir -p .git/branches; echo ../evil >.git/branches/origin", "whose hooks then run", true},
+		{"mkdir -p .git/remotes; ln -s ../x .git/remotes/origin", "whose hooks then run", true},
 	} {
 		for _, most := range []int{0, Search} {
 			dir := t.TempDir()

@@ -1,0 +1,62 @@
+package repos
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ownStrategies are those that git has itself; any other one is a program, and one with
+// a slash a file of the work tree (git-merge(1), -s).
+var ownStrategies = []string{"", "ort", "recursive", "resolve", "octopus", "ours", "subtree"}
+
+// strategyOf finds the key in the options of a cherry-pick in progress, which have git's
+// syntax of configuration: the longer one names no program.
+var strategyOf = regexp.MustCompile(`(?i)strategy([^-a-z0-9]|$)`)
+
+// maxTold bounds the small files that are kept, in bytes of each.
+const maxTold = 16 << 10
+
+// told notes what in a git directory names a program or another repository by which
+// git goes on: the strategy of what is in progress, and remotes that are files (see
+// gitrepository-layout(5)), which count where the configuration has none of that name.
+func (s *State) told(dir, common string) {
+	note := func(at string, counts func(text string) bool) {
+		if !exists(at) {
+			return
+		}
+		if s.looks--; s.looks < 0 {
+			return
+		}
+		text, err := ReadSmall(at, maxTold)
+		switch {
+		case err != nil:
+			s.files[at] = err.Error()
+		case counts(string(text)):
+			s.files[at] = string(text)
+		}
+	}
+	note(filepath.Join(dir, "rebase-merge", "strategy"), func(text string) bool {
+		return !slices.Contains(ownStrategies, strings.TrimSpace(text))
+	})
+	note(filepath.Join(dir, "sequencer", "opts"), strategyOf.MatchString)
+	if dir != common {
+		return
+	}
+	for _, pattern := range []string{"remotes/*", "branches/*"} {
+		for _, at := range (Places{common, pattern}).matches(&s.looks) {
+			note(at, func(string) bool { return true })
+		}
+	}
+}
+
+// describeFile says what a file that a command wrote does.
+func describeFile(at string) string {
+	switch name := filepath.Base(filepath.Dir(at)); name {
+	case "remotes", "branches":
+		return "the command wrote " + strconv.Quote(at) + ", by which git fetches from another repository and pushes to it, whose hooks then run; remove it if you do not know it"
+	}
+	return "the command wrote " + strconv.Quote(at) + ", by which what is in progress there goes on with a program as its merge strategy; abort it, or remove that file"
+}
