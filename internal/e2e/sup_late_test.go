@@ -121,8 +121,7 @@ func TestHelperThatWasStopped(t *testing.T) {
 // What a command left and nobody can kill is said, and changes neither how the command
 // ended nor how the next one does.
 func TestLeftoverThatCannotDie(t *testing.T) {
-	testenv.EachUser(t, func(t *testing.T, u testenv.User) {
-		m := mode{"degraded", t, u, testenv.TempDir(t, u)}
+	eachMode(t, func(t *testing.T, m mode) {
 		fs := m.stuckDir()
 		tag := uniqueSleep()
 		c := m.connect(m.policy())

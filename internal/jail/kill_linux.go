@@ -239,8 +239,7 @@ func (s *supervision) tearDown() {
 		alone := s.alone()
 		_ = unix.PidfdSendSignal(s.p.initFD, unix.SIGKILL, nil, 0)
 		if !alone {
-			ev, err := pollOnce(s.p.initFD, unix.POLLIN, int(bound/time.Millisecond))
-			s.lingers = err == nil && ev == 0
+			s.lingers = !ends(s.p.initFD, bound)
 		}
 		return
 	}
