@@ -90,6 +90,20 @@ func (r *Reader) fill(n int) ([]byte, error) {
 	return r.buf[:n], nil
 }
 
+// Swap gives away the buffer that the last frame's data lies in, so that the data
+// stays as it is, and goes on with the one that other gives (nil: a new one). It
+// gives nil, and keeps the buffer, where that has more than most bytes.
+func (r *Reader) Swap(most int, other func() []byte) []byte {
+	if cap(r.buf) > most {
+		return nil
+	}
+	old := r.buf
+	if r.buf = other(); r.buf != nil {
+		r.buf = r.buf[:cap(r.buf)]
+	}
+	return old
+}
+
 // streamError is for an error inside a frame, where the end of the stream is one.
 func streamError(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {

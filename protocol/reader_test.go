@@ -90,3 +90,42 @@ func TestEndInsideAnEarlyPrefix(t *testing.T) {
 		}
 	}
 }
+
+// What was swapped out is not written to any more, and a buffer given back is used.
+func TestSwapKeepsTheData(t *testing.T) {
+	var stream []byte
+	for i := range 4 {
+		stream, _ = AppendFrame(stream, 1, ExecStdin{Data: bytes.Repeat([]byte{'a' + byte(i)}, 1000)})
+	}
+	r := NewReader(bytes.NewReader(stream))
+	next := func() []byte {
+		t.Helper()
+		f, err := r.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f.Body.(ExecStdin).Data
+	}
+	none := func() []byte { return nil }
+	first := next()
+	if b := r.Swap(firstRead-1, none); b != nil {
+		t.Errorf("a buffer of %d bytes, at most %d were asked for", cap(b), firstRead-1)
+	}
+	old := r.Swap(firstRead, none)
+	if old == nil {
+		t.Fatal("no buffer")
+	}
+	second := next()
+	kept := r.Swap(firstRead, none)
+	third := next()
+	r.Swap(firstRead, func() []byte { return old[:0] })
+	for i, got := range [][]byte{first, second, third} {
+		if !bytes.Equal(got, bytes.Repeat([]byte{'a' + byte(i)}, 1000)) {
+			t.Errorf("frame %d has changed", i)
+		}
+	}
+	next()
+	if first[0] != 'd' || &kept[0] == &old[0] {
+		t.Error("the buffer that was given back is not used")
+	}
+}

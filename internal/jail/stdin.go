@@ -13,11 +13,32 @@ const MaxPendingStdin = 1 << 24
 // its end.
 var ErrStdinClosed = errors.New("the command's stdin is closed")
 
+// Input is one piece of stdin. The queue keeps Data until it is passed on.
+type Input struct {
+	Data   []byte
+	Buffer []byte // that Data lies in, for Spare to give away again; nil: Data is its own
+}
+
+// spares are buffers whose input has been passed on.
+var spares sync.Pool
+
+// maxSpare is the largest buffer that is kept, in bytes.
+const maxSpare = 1 << 20
+
+// Spare is a buffer that is no longer used, or nil.
+func Spare() []byte {
+	b, _ := spares.Get().(*[]byte)
+	if b == nil {
+		return nil
+	}
+	return *b
+}
+
 // stdinQueue holds what the broker sent until the one writer has passed it on.
 // Offer never blocks, so the frame loop can always hear a cancel.
 type stdinQueue struct {
 	mu      sync.Mutex
-	chunks  [][]byte
+	chunks  []Input
 	pending int
 	eof     bool // the broker sent eof
 	closed  bool // the command closed its end, or has ended
@@ -29,19 +50,19 @@ func newStdinQueue() *stdinQueue {
 	return &stdinQueue{wake: make(chan struct{}, 1), space: make(chan struct{})}
 }
 
-// Offer queues one chunk, which is then the queue's. It says false when the chunk does not fit yet: wait on
-// Space and offer it again. A chunk always fits into an empty queue.
-func (q *stdinQueue) offer(data []byte, eof bool) (bool, error) {
+// Offer queues one chunk, which is then the queue's. It says false when the chunk does
+// not fit yet: wait on Space and offer it again. A chunk always fits into an empty queue.
+func (q *stdinQueue) offer(in Input, eof bool) (bool, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.eof || q.closed {
 		return true, ErrStdinClosed
 	}
-	if q.pending > 0 && q.pending+len(data) > MaxPendingStdin {
+	if q.pending > 0 && q.pending+len(in.Data) > MaxPendingStdin {
 		return false, nil
 	}
-	if len(data) > 0 {
-		q.add(data)
+	if len(in.Data) > 0 {
+		q.add(in)
 	}
 	q.eof = eof
 	select {
@@ -53,13 +74,13 @@ func (q *stdinQueue) offer(data []byte, eof bool) (bool, error) {
 
 // add joins small chunks: each by itself costs more than the byte that it may hold. The
 // first one is left alone, it may be being written.
-func (q *stdinQueue) add(data []byte) {
-	q.pending += len(data)
-	if last := len(q.chunks) - 1; last > 0 && len(q.chunks[last])+len(data) <= joined {
-		q.chunks[last] = append(q.chunks[last], data...)
+func (q *stdinQueue) add(in Input) {
+	q.pending += len(in.Data)
+	if last := len(q.chunks) - 1; last > 0 && len(q.chunks[last].Data)+len(in.Data) <= joined {
+		q.chunks[last] = Input{Data: append(q.chunks[last].Data, in.Data...)} // no longer in its buffer
 		return
 	}
-	q.chunks = append(q.chunks, data)
+	q.chunks = append(q.chunks, in)
 }
 
 // joined is how long a chunk of small ones becomes, in bytes.
@@ -92,7 +113,7 @@ func (q *stdinQueue) next() (chunk []byte, end bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.chunks) > 0 {
-		return q.chunks[0], false
+		return q.chunks[0].Data, false
 	}
 	return nil, q.eof || q.closed
 }
@@ -105,9 +126,13 @@ func (q *stdinQueue) passed() {
 	if len(q.chunks) == 0 {
 		return // closed meanwhile
 	}
-	q.pending -= len(q.chunks[0])
-	q.chunks[0] = nil
+	in := q.chunks[0]
+	q.pending -= len(in.Data)
+	q.chunks[0] = Input{}
 	q.chunks = q.chunks[1:]
+	if in.Buffer != nil && cap(in.Buffer) <= maxSpare {
+		spares.Put(&in.Buffer)
+	}
 	q.signalSpace()
 }
 
@@ -133,8 +158,8 @@ func (q *stdinQueue) pump(w *os.File) {
 }
 
 // Stdin queues bytes for the command. It says false when they do not fit yet;
-// then wait for StdinSpace (or Done) and call it again with the same bytes.
-func (r *Run) Stdin(data []byte, eof bool) (bool, error) { return r.stdin.offer(data, eof) }
+// then wait for StdinSpace (or Done) and call it again with the same input.
+func (r *Run) Stdin(in Input, eof bool) (bool, error) { return r.stdin.offer(in, eof) }
 
 // StdinSpace is closed when the queue has shrunk.
 func (r *Run) StdinSpace() <-chan struct{} { return r.stdin.spaceSignal() }

@@ -17,7 +17,7 @@ const endBound = jail.Grace + jail.KillBound + 3*time.Second
 // stdin passes bytes on. It waits only while the queue is full: the frames
 // behind it wait too, so the wait also ends with the execution, on a signal, and
 // when the broker hangs up.
-func (l *loop) stdin(id uint64, b protocol.ExecStdin) error {
+func (l *loop) stdin(id uint64, in jail.Input, eof bool) error {
 	stop := make(chan struct{})
 	defer close(stop)
 	var hangup <-chan struct{}
@@ -27,7 +27,7 @@ func (l *loop) stdin(id uint64, b protocol.ExecStdin) error {
 			return nil
 		}
 		space := l.run.StdinSpace()
-		taken, err := l.run.Stdin(b.Data, b.EOF)
+		taken, err := l.run.Stdin(in, eof)
 		if err != nil {
 			l.fail(id, protocol.CodeNoExec, "%s", err)
 		}

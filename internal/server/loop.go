@@ -56,6 +56,7 @@ type loop struct {
 // incoming is what the reading goroutine hands over.
 type incoming struct {
 	frame protocol.Frame
+	input jail.Input // an exec_stdin's data
 	err   error
 }
 
@@ -96,11 +97,13 @@ func (l *loop) read() <-chan incoming {
 	go func() {
 		for {
 			f, err := l.in.Next()
-			if in, ok := f.Body.(protocol.ExecStdin); ok {
-				in.Data = bytes.Clone(in.Data) // the queue keeps it past the next frame
-				f.Body = in
+			in := incoming{frame: f, err: err}
+			if b, ok := f.Body.(protocol.ExecStdin); ok {
+				in.input = l.hold(b.Data)
+				b.Data = in.input.Data
+				in.frame.Body = b
 			}
-			frames <- incoming{f, err}
+			frames <- in
 			var de *protocol.DecodeError
 			if err != nil && (!errors.As(err, &de) || de.Fatal) {
 				return
@@ -108,6 +111,21 @@ func (l *loop) read() <-chan incoming {
 		}
 	}()
 	return frames
+}
+
+// bigInput is from how many bytes on stdin takes the reader's buffer along instead of
+// being copied out of it.
+const bigInput = 16 << 10
+
+// hold makes stdin outlast the next frame: the queue keeps it. A buffer that is not
+// half full is not kept with it: little input must not hold much memory.
+func (l *loop) hold(data []byte) jail.Input {
+	if len(data) >= bigInput {
+		if b := l.in.Swap(2*len(data), jail.Spare); b != nil {
+			return jail.Input{Data: data, Buffer: b}
+		}
+	}
+	return jail.Input{Data: bytes.Clone(data)}
 }
 
 // maxMessage bounds what a message tells, in bytes: a peer's own words must not
@@ -180,7 +198,7 @@ func (l *loop) receive(in incoming) error {
 	if !l.greeted {
 		return l.ungreeted(f.ID, f.Kind)
 	}
-	return l.dispatch(f)
+	return l.dispatch(in)
 }
 
 func (l *loop) ungreeted(id uint64, kind protocol.Kind) error {
@@ -204,12 +222,13 @@ func (l *loop) hello(id uint64, h protocol.Hello) error {
 	return nil
 }
 
-func (l *loop) dispatch(f protocol.Frame) error {
+func (l *loop) dispatch(in incoming) error {
+	f := in.frame
 	switch b := f.Body.(type) {
 	case protocol.ExecStart:
 		return l.start(f.ID, b)
 	case protocol.ExecStdin:
-		return l.stdin(f.ID, b)
+		return l.stdin(f.ID, in.input, b.EOF)
 	case protocol.Cancel:
 		if l.current(f.ID) {
 			l.run.Stop(jail.Cancelled)

@@ -84,7 +84,8 @@ const (
 	defaultPeer     = "sandboxd-broker"
 	defaultStart    = 60 * time.Second
 	defaultPatience = 20 * time.Second
-	stdinChunk      = 64 << 10 // bytes of one exec_stdin frame
+	firstChunk      = 64 << 10  // bytes of one exec_stdin frame, at first
+	stdinChunk      = 512 << 10 // the same, of a reader that has more
 	tokenBytes      = 16
 )
 

@@ -24,7 +24,8 @@ type Execution struct {
 	inputClosed chan struct{} // closed: no stdin any more
 	closeOnce   sync.Once
 	inputMu     sync.Mutex // one writer of stdin at a time
-	inputBuf    []byte
+	copyMu      sync.Mutex // before inputMu
+	copyBuf     []byte
 	written     chan struct{}
 
 	finished chan struct{} // closed: the fields below are final

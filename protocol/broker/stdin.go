@@ -18,7 +18,7 @@ func (e *Execution) Write(p []byte) (int, error) {
 	sent := 0
 	for len(p) > 0 {
 		n := min(len(p), stdinChunk)
-		if err := e.sendStdin(protocol.ExecStdin{Data: p[:n]}); err != nil {
+		if err := e.sendCopy(p[:n], false); err != nil {
 			return sent, err
 		}
 		sent, p = sent+n, p[n:]
@@ -29,21 +29,21 @@ func (e *Execution) Write(p []byte) (int, error) {
 // CloseStdin ends the command's standard input after what was written.
 func (e *Execution) CloseStdin() error {
 	defer e.closeInput()
-	return e.sendStdin(protocol.ExecStdin{EOF: true})
+	return e.sendCopy(nil, true)
 }
 
 func (e *Execution) closeInput() { e.closeOnce.Do(func() { close(e.inputClosed) }) }
 
-// pump copies the caller's reader. A reader that fails must not look like one that
-// is at its end, so the command is cancelled.
+// pump passes the caller's reader on; its bytes go out from where they were read. A
+// reader that fails must not look like one that is at its end, so the command is
+// cancelled.
 func (e *Execution) pump(r io.Reader) {
-	buf := make([]byte, stdinChunk)
+	buf := stdinBuffer(firstChunk)
 	for {
-		n, err := r.Read(buf)
-		if n > 0 {
-			if _, werr := e.Write(buf[:n]); werr != nil {
-				return
-			}
+		room := buf[protocol.StdinRoom : len(buf)-protocol.StdinRoom]
+		n, err := r.Read(room)
+		if n > 0 && e.sendStdin(buf, n, false) != nil {
+			return
 		}
 		if errors.Is(err, io.EOF) {
 			e.CloseStdin()
@@ -53,8 +53,14 @@ func (e *Execution) pump(r io.Reader) {
 			e.inputFailed(err)
 			return
 		}
+		if n == len(room) && n < stdinChunk {
+			buf = stdinBuffer(stdinChunk)
+		}
 	}
 }
+
+// stdinBuffer has room for the frame around n bytes.
+func stdinBuffer(n int) []byte { return make([]byte, n+2*protocol.StdinRoom) }
 
 func (e *Execution) inputFailed(err error) {
 	e.mu.Lock()
@@ -63,9 +69,19 @@ func (e *Execution) inputFailed(err error) {
 	e.Cancel()
 }
 
+// sendCopy sends bytes that are the caller's.
+func (e *Execution) sendCopy(p []byte, eof bool) error {
+	e.copyMu.Lock()
+	defer e.copyMu.Unlock()
+	if len(e.copyBuf) < len(p)+2*protocol.StdinRoom {
+		e.copyBuf = stdinBuffer(len(p))
+	}
+	return e.sendStdin(e.copyBuf, copy(e.copyBuf[protocol.StdinRoom:], p), eof)
+}
+
 // sendStdin hands one frame to the writer and waits until it is written, which lets
 // the buffer be used again and bounds what is on its way to one chunk.
-func (e *Execution) sendStdin(body protocol.ExecStdin) error {
+func (e *Execution) sendStdin(buf []byte, n int, eof bool) error {
 	e.inputMu.Lock()
 	defer e.inputMu.Unlock()
 	select {
@@ -73,12 +89,8 @@ func (e *Execution) sendStdin(body protocol.ExecStdin) error {
 		return ErrStdinClosed
 	default:
 	}
-	var err error
-	if e.inputBuf, err = protocol.AppendFrame(e.inputBuf[:0], e.id, body); err != nil {
-		return fmt.Errorf("cannot send input: %w", err)
-	}
 	select {
-	case e.h.stdin <- outgoing{frame: e.inputBuf, written: e.written}:
+	case e.h.stdin <- outgoing{frame: protocol.FrameStdin(buf, e.id, n, eof), written: e.written}:
 	case <-e.inputClosed:
 		return ErrStdinClosed
 	case <-e.h.stop:
