@@ -100,7 +100,7 @@ func smallest(o options, s System) (failure string, skips map[string]string) {
 	ctx, cancel := context.WithTimeout(context.Background(), smallestBound)
 	defer cancel()
 	policy := protocol.Policy{
-		ReadableRoots: []string{filepath.Dir(path)}, // this program is one that is there
+		ReadableRoots: []string{path}, // this program is one that is there
 		Network:       protocol.Network{Mode: protocol.NetOff}, Scratch: protocol.ScratchTmpfs,
 	}
 	var args []string
@@ -118,6 +118,8 @@ func smallest(o options, s System) (failure string, skips map[string]string) {
 	}
 	var frame *broker.Error
 	switch {
+	case errors.As(err, &frame) && (frame.Code != protocol.CodeSpawnFailed || strings.HasPrefix(frame.Msg, "exec: ")):
+		return "", nil // it is this file that cannot be shown or executed there, which says nothing about the jail
 	case errors.As(err, &frame):
 		return frame.Msg, nil
 	case err != nil:
