@@ -10,7 +10,7 @@ import (
 // kernel finds the mounts of the kernel's own file systems below what the policy lets
 // a command write, and the host's processes below what it shows: a recursive bind takes
 // them along. Not those that the jail has anew.
-func (s *survey) kernel(writable, shown []string) (found []host.KernelMount) {
+func (s *survey) kernel(writable, shown []string) (found []host.KernelMount, err error) {
 	writable, shown = s.physical(writable), s.physical(shown)
 	within := func(path string, dirs []string) bool {
 		return slices.ContainsFunc(dirs, func(dir string) bool { return host.Beneath(path, dir) })
@@ -22,12 +22,16 @@ func (s *survey) kernel(writable, shown []string) (found []host.KernelMount) {
 		}
 		covered := slices.ContainsFunc(s.places.mounts[i+1:], func(o Mount) bool { return o.Point == m.Point })
 		// A mount's place has no links, so where one is met something lies over it.
-		if at, err := s.walk(m.Point); err == nil && at == m.Point && !covered {
+		at, err := s.walk(m.Point)
+		if short(err) {
+			return nil, err // else it would silently be granted along
+		}
+		if err == nil && at == m.Point && !covered {
 			found = append(found, host.KernelMount{Path: m.Point, FSType: m.FSType})
 		}
 	}
 	slices.SortFunc(found, func(a, b host.KernelMount) int { return strings.Compare(a.Path, b.Path) })
-	return found
+	return found, nil
 }
 
 // physical gives what exists of paths as the kernel calls it.

@@ -1,6 +1,7 @@
 package roots
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"sync"
@@ -18,6 +19,7 @@ type Private struct {
 	at    time.Time
 	found []string
 	all   bool
+	err   error // of this process, as in short: what it met is not known
 }
 
 // privateAge is how old an answer may be: a look at an /etc of 1,200 files takes 2 ms.
@@ -32,34 +34,48 @@ const (
 
 // Below lists, sorted, the topmost directories that are closed to others and the files
 // that others cannot read, of those that uid 0 can without a capability. all is false
-// where there are more than maxPrivate.
-func (p *Private) Below(dirs []string) (found []string, all bool) {
+// where there are more than maxPrivate, or a directory could not be read to its end.
+func (p *Private) Below(dirs []string) (found []string, all bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.at.IsZero() || time.Since(p.at) > privateAge {
-		p.found, p.all = nil, true
+	if p.at.IsZero() || p.err != nil || time.Since(p.at) > privateAge {
+		p.found, p.all, p.err = nil, true, nil
 		for _, dir := range dirs {
 			p.look(unix.AT_FDCWD, dir, dir)
 		}
 		slices.Sort(p.found)
 		p.at = time.Now()
 	}
-	return p.found, p.all
+	return p.found, p.all, p.err
+}
+
+// failed notes an error that is not the place's own, after which nothing may count as
+// absent.
+func (p *Private) failed(err error) {
+	if short(err) && p.err == nil {
+		p.err = err
+	}
 }
 
 // look takes one directory: name in parent, path for the answer.
 func (p *Private) look(parent int, name, path string) {
 	fd, err := openat(parent, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
-	if err != nil {
-		return // not there, or closed to this caller too
+	if err != nil { // not there, or closed to this caller too
+		p.failed(err)
+		return
 	}
 	f := os.NewFile(uintptr(fd), path)
 	defer f.Close()
-	names, _ := f.Readdirnames(-1)
+	names, err := f.Readdirnames(-1)
+	if err != nil {
+		p.all = false
+		p.failed(err)
+	}
 	before := len(p.found)
 	for _, name := range names {
 		var st unix.Stat_t
-		if unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		if err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			p.failed(err)
 			continue
 		}
 		at := host.Join(path, name)
@@ -97,15 +113,23 @@ func (p *Private) add(path string) {
 
 // private looks at what is root's alone below the base view's settings, for a caller
 // that is root.
-func (s *survey) private(p *Private) {
+func (s *survey) private(p *Private) error {
 	if p == nil || s.r.uid != 0 {
-		return
+		return nil
 	}
-	found, all := p.Below([]string{"/etc", "/usr/local/etc"})
+	found, all, err := p.Below([]string{"/etc", "/usr/local/etc"})
+	if err != nil {
+		return fmt.Errorf("cannot look for what is root's alone: %w", err)
+	}
 	for _, path := range found {
-		if at, err := s.walk(path); err == nil && at == path {
+		at, err := s.walk(path)
+		if short(err) {
+			return err // else it would silently count as absent
+		}
+		if err == nil && at == path {
 			s.r.private = append(s.r.private, path)
 		}
 	}
 	s.r.more = !all
+	return nil
 }

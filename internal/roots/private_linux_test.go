@@ -48,13 +48,36 @@ func TestPrivate(t *testing.T) {
 	for i, name := range want {
 		want[i] = filepath.Join(top, name)
 	}
-	if got, all := p.Below([]string{top, top + "/none"}); !all || !slices.Equal(got, want) {
-		t.Errorf("%v: %q", all, got)
+	if got, all, err := p.Below([]string{top, top + "/none"}); err != nil || !all || !slices.Equal(got, want) {
+		t.Errorf("%v, %v: %q", all, err, got)
 	}
 	put("later", 0o600, 0, 0)
 	p.at = time.Now().Add(-2 * privateAge)
-	if got, _ := p.Below([]string{top}); !slices.Contains(got, top+"/later") {
+	if got, _, _ := p.Below([]string{top}); !slices.Contains(got, top+"/later") {
 		t.Errorf("after a while: %q", got)
+	}
+}
+
+// A helper that is out of descriptors has not found that there is nothing.
+func TestPrivateOutOfDescriptors(t *testing.T) {
+	top := t.TempDir()
+	ok(t, os.Mkdir(top+"/below", 0o755))
+	var was unix.Rlimit
+	ok(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &was))
+	probe, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
+	ok(t, err)
+	ok(t, unix.Close(probe))
+	for _, free := range []int{0, 1} { // for top, and for what is below it
+		var p Private
+		ok(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(probe + free), Max: was.Max}))
+		_, _, err = p.Below([]string{top})
+		ok(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &was))
+		if !short(err) {
+			t.Errorf("with %d free: %v", free, err)
+		}
+		if _, all, err := p.Below([]string{top}); !all || err != nil {
+			t.Errorf("afterwards, with %d free: %v, %v", free, all, err)
+		}
 	}
 }
 

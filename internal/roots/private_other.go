@@ -6,4 +6,4 @@ package roots
 // capabilities.
 type Private struct{}
 
-func (s *survey) private(*Private) {}
+func (s *survey) private(*Private) error { return nil }

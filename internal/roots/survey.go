@@ -123,8 +123,12 @@ func (s *survey) run(paths []string, w Writability) error {
 		s.r.notePlaceholder(path)
 	}
 	s.r.aliases = s.aliases(sorted(w.Narrow))
-	s.r.kernel = s.kernel(own, w.Narrow)
-	s.private(w.Private)
+	if s.r.kernel, err = s.kernel(own, w.Narrow); err != nil {
+		return err
+	}
+	if err := s.private(w.Private); err != nil {
+		return err
+	}
 	for _, path := range sorted(w.Optional) {
 		_, err := s.walk(path)
 		if short(err) {
