@@ -20,6 +20,11 @@ const (
 
 // pump copies one output stream to the sink, up to a cap, and goes on reading
 // after it: stopping would turn a limit into a deadlock.
+//
+// Output is copied, never spliced to the broker: splice(2) would pass on the command's
+// own pipe buffers, with the packet flag that it can set (pipe(7), O_DIRECT). Of such
+// a buffer a read takes a part and loses the rest, and the broker would then take the
+// command's bytes for frames.
 type pump struct {
 	stream    protocol.Stream
 	src       *os.File
