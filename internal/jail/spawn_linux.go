@@ -109,6 +109,8 @@ func (h *Host) spawn(j *job) (*process, error) {
 		path = h.Facts.Bwrap.Path
 		argv = []string{"bwrap", "--args", fmt.Sprint(spec.FirstFD), "--", image, "--exec"}
 	} else {
+		// Not for bubblewrap: killed before it has released what it cloned, it would
+		// leave that waiting for ever. It asks for the signal itself just before.
 		attr.Sys.Pdeathsig = syscall.SIGKILL
 	}
 	j.born(attr.Sys)
