@@ -1,6 +1,7 @@
 package repos
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"io/fs"
@@ -98,6 +99,39 @@ func TestRebaseListsBuyNoMemory(t *testing.T) {
 	}
 	if got := strings.Join(Changes(before, s), "\n"); strings.Count(got, "the rebase in progress") != maxChanges || !strings.Contains(got, "and 7 more") {
 		t.Errorf("%s", got)
+	}
+}
+
+// Of the small files by which git goes on a digest is kept, and of those with long paths
+// not all; that is said.
+func TestToldFilesBuyNoMemory(t *testing.T) {
+	top := t.TempDir()
+	before := Look(top, 0)
+	dir := filepath.Join(top, ".git", "remotes")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	const many = 50
+	for i := range many {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprint(i)), make([]byte, maxTold), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := Look(top, 0)
+	if used := maxNames - s.names; len(s.files) != many || used < many*len(dir) || used > many*(len(dir)+40) {
+		t.Errorf("%d files, %d bytes kept", len(s.files), used)
+	}
+	few := before.Again()
+	few.files, few.names = map[string][sha256.Size]byte{}, 1000
+	few.add(Repo{top, filepath.Join(top, ".git"), Dir}, false)
+	if got := strings.Join(Changes(s, few), "\n"); len(few.files) >= many || !strings.Contains(got, "than are looked at") {
+		t.Errorf("%d files: %q", len(few.files), got)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "7"), make([]byte, maxTold+1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := Changes(s, s.Again()); len(got) != 1 || !strings.Contains(got[0], "remotes/7") {
+		t.Errorf("%q", got)
 	}
 }
 

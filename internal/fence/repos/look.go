@@ -3,6 +3,7 @@ package repos
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,17 +13,18 @@ import (
 // after a command.
 type State struct {
 	top      string
-	repos    map[string]place  // by the path of .git, or of a bare repository
-	execs    map[string][]byte // by git directory: the commands of a rebase in progress
-	files    map[string]string // small files by which git goes on: see told
-	links    map[string]bool   // .git in places that the index of top has for repositories
-	found    []Repo            // the nearest first
+	repos    map[string]place             // by the path of .git, or of a bare repository
+	execs    map[string][]byte            // by git directory: the commands of a rebase in progress
+	files    map[string][sha256.Size]byte // small files by which git goes on: see told
+	links    map[string]bool              // .git in places that the index of top has for repositories
+	found    []Repo                       // the nearest first
 	caches   []Places
 	searched int // directories; 0 for top alone
 	complete bool
 	unread   bool // the index of top
 	looks    int  // entries of git directories that may still be read
 	lists    int  // bytes of rebases' lists that may still be read
+	names    int  // bytes of paths and the like that may still be kept
 }
 
 type place struct {
@@ -36,7 +38,7 @@ type place struct {
 // names, and with most above 0 those in that many directories below it. caches are
 // the places of what a tool keeps that it runs or obeys.
 func Look(top string, most int, caches ...Places) State {
-	s := State{top: top, repos: map[string]place{}, execs: map[string][]byte{}, files: map[string]string{}, links: map[string]bool{}, caches: caches, searched: most, looks: maxLooks, lists: maxLists}
+	s := State{top: top, repos: map[string]place{}, execs: map[string][]byte{}, files: map[string][sha256.Size]byte{}, links: map[string]bool{}, caches: caches, searched: most, looks: maxLooks, lists: maxLists, names: maxNames}
 	found, complete := Find(top, max(most, 1))
 	s.complete = complete || most == 0
 	for _, r := range found {
@@ -130,8 +132,8 @@ func (s *State) rebase(dir string) {
 	text, err := ReadSmall(at, int64(min(maxTodo, s.lists)))
 	s.lists -= len(text)
 	if err != nil {
-		if exists(at) {
-			s.execs[dir] = []byte(err.Error())
+		if what := err.Error(); exists(at) && s.keep(len(dir)+len(what)) {
+			s.execs[dir] = []byte(what)
 		}
 		return
 	}
@@ -145,9 +147,20 @@ func (s *State) rebase(dir string) {
 			found = append(append(found, line...), '\n')
 		}
 	}
-	if found != nil {
+	if found != nil && s.keep(len(dir)) {
 		s.execs[dir] = found
 	}
+}
+
+// maxNames bounds what is kept beside the lists, paths above all, in bytes.
+const maxNames = 8 << 20
+
+// keep takes n bytes of that. Where there are no more of them, no more is looked at.
+func (s *State) keep(n int) bool {
+	if s.names -= n; s.names < 0 {
+		s.looks = -1
+	}
+	return s.names >= 0
 }
 
 func exists(path string) bool {

@@ -1,6 +1,7 @@
 package repos
 
 import (
+	"crypto/sha256"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -16,7 +17,8 @@ var ownStrategies = []string{"", "ort", "recursive", "resolve", "octopus", "ours
 // syntax of configuration: the longer one names no program.
 var strategyOf = regexp.MustCompile(`(?i)strategy([^-a-z0-9]|$)`)
 
-// maxTold bounds the small files that are kept, in bytes of each.
+// maxTold bounds the small files that are read, in bytes of each. Kept is a digest: very
+// many cost a command little.
 const maxTold = 16 << 10
 
 // told notes what in a git directory names a program or another repository by which
@@ -31,11 +33,11 @@ func (s *State) told(dir, common string) {
 			return
 		}
 		text, err := ReadSmall(at, maxTold)
-		switch {
-		case err != nil:
-			s.files[at] = err.Error()
-		case counts(string(text)):
-			s.files[at] = string(text)
+		if err != nil {
+			text = []byte(err.Error())
+		}
+		if sum := sha256.Sum256(text); (err != nil || counts(string(text))) && s.keep(len(at)+len(sum)) {
+			s.files[at] = sum
 		}
 	}
 	note(filepath.Join(dir, "rebase-merge", "strategy"), func(text string) bool {
