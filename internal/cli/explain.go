@@ -102,6 +102,9 @@ func (e explainer) physical(t task, paths []string) ([]asked, error) {
 		if spelled == "" || strings.ContainsRune(spelled, 0) {
 			return nil, fmt.Errorf("cannot explain %q: it is no path", spelled)
 		}
+		if err := unexpanded(spelled); err != nil {
+			return nil, fmt.Errorf("cannot explain it: %w", err)
+		}
 		path := absolute(t.cwd, spelled)
 		real, rest := path, ""
 		for {

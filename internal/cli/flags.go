@@ -86,7 +86,7 @@ func flagTable() []flag {
 		{"json", "", "print one JSON object: of run one for each event", forRun | forExplain | forDoctor, toggle(func(o *options) *bool { return &o.json })},
 		{"argv", "", "print bubblewrap's arguments, or the Seatbelt profile", forExplain, toggle(func(o *options) *bool { return &o.showArgv })},
 		{"require-enforced", "", "refuse to run unless everything is enforced", forRun, toggle(func(o *options) *bool { return &o.requireEnforced })},
-		{"accept-skip", "TAG", "a layer that may be missing all the same (repeatable)", forRun, list(func(o *options) *[]string { return &o.acceptSkip })},
+		{"accept-skip", "TAG", "a layer that may be missing all the same (repeatable)", forRun, setAcceptSkip},
 		{"allow-degraded", "", "run although this host has no jail", forRun, toggle(func(o *options) *bool { return &o.allowDegraded })},
 		{"bwrap", "PATH", "the bubblewrap to use", forRun | forExplain | forDoctor, text(func(o *options) *string { return &o.bwrap })},
 		{"cgroup-base", "DIR", "the cgroup v2 directory for ceilings", forRun | forDoctor, text(func(o *options) *string { return &o.cgroupBase })},
@@ -179,6 +179,11 @@ func (p *parser) flag(arg string, rest []string) ([]string, error) {
 			return nil, fmt.Errorf("--%s needs a value: --%s %s; what follows begins with --, and a value that does is written --%s=VALUE", name, name, f.arg, name)
 		case f.arg != "" && !inline:
 			value, rest = rest[0], rest[1:]
+		}
+		if kind, _ := f.takes(); kind == fileValue || kind == dirValue {
+			if err := unexpanded(value); err != nil {
+				return nil, fmt.Errorf("--%s: %w", name, err)
+			}
 		}
 		if err := f.set(&p.o, value); err != nil {
 			return nil, fmt.Errorf("%s: %w", strings.TrimSpace("--"+name+" "+shown(f, value)), err)

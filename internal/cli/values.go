@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -92,6 +94,31 @@ func setEnv(o *options, v string) error {
 		return errors.New("expected NAME or NAME=VALUE")
 	}
 	o.env = append(o.env, v)
+	return nil
+}
+
+// setAcceptSkip knows the layers by name, which the helper would only refuse.
+func setAcceptSkip(o *options, v string) error {
+	known := slices.ContainsFunc(protocol.Tags(), func(t protocol.Tag) bool { return t.ID == v })
+	if !known {
+		var names []string
+		for _, t := range protocol.Tags() {
+			if t.Skip && slices.Contains(t.Platforms, runtime.GOOS) {
+				names = append(names, t.ID)
+			}
+		}
+		return fmt.Errorf("is no layer's name; these are: %s", strings.Join(names, ", "))
+	}
+	o.acceptSkip = append(o.acceptSkip, v)
+	return nil
+}
+
+// unexpanded says that a path begins with a ~ that a shell would have replaced, had it
+// stood by itself and without quotes.
+func unexpanded(path string) error {
+	if path == "~" || strings.HasPrefix(path, "~/") {
+		return fmt.Errorf(`no shell has expanded the ~ of %q; write "$HOME"%s, or ./%s for a file of that name`, path, path[1:], path)
+	}
 	return nil
 }
 
