@@ -87,6 +87,8 @@ func decidedBy(t task, a explain.Answer) string {
 		return fmt.Sprintf("withheld unless a policy names it%s: %s", at, d.Why)
 	case d.List == "root-secret":
 		return fmt.Sprintf("withheld from commands of root unless a policy names it%s: %s", at, d.Why)
+	case d.List == "kernel":
+		return fmt.Sprintf("narrowed unless a policy names it%s: %s", at, d.Why)
 	case d.List == "proc" || d.List == "dev":
 		return fmt.Sprintf("the jail's own %s: %s", d.Path, d.Why)
 	}

@@ -36,7 +36,7 @@ func newTask(o options, s System) (task, error) {
 	if o.policyFile != "" {
 		err = t.fromFile()
 	} else {
-		err = t.fromPreset(s.Environ)
+		err = t.fromPreset(s)
 	}
 	if err != nil {
 		return task{}, err
@@ -94,7 +94,11 @@ func (t *task) fromFile() error {
 
 // fromPreset makes the preset's policy. The error is a workspace that cannot be
 // guarded.
-func (t *task) fromPreset(environ []string) error {
+func (t *task) fromPreset(s System) error {
+	environ, self := s.Environ, ""
+	if s.Executable != nil {
+		self, _ = s.Executable() // without it run itself fails
+	}
 	o := t.o
 	write := absolutes(t.cwd, o.rw)
 	open, mounted := slices.Clone(write), []string(nil)
@@ -107,7 +111,7 @@ func (t *task) fromPreset(environ []string) error {
 	}
 	in := fence.Input{
 		Workspace: t.workspace, Guard: !o.noGuard, Offline: o.net != protocol.NetFull,
-		Open: append(open, mounted...), Write: write, Mounted: mounted, Hidden: absolutes(t.cwd, o.protect), Scratch: t.scratch(),
+		Open: append(open, mounted...), Write: write, Mounted: mounted, Hidden: absolutes(t.cwd, o.protect), Scratch: t.scratch(), Self: self,
 		Env: func(name string) (string, bool) { return lookupEnv(environ, name) },
 	}
 	choose := fence.Workspace

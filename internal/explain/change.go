@@ -116,6 +116,11 @@ func (s Scene) Service(path string) string {
 			return place.Why
 		}
 	}
+	for _, op := range s.Plan.Ops { // what is found on this host beside the tables
+		if o := op.Origin; host.Beneath(path, op.Path) && (o.List == "service-socket" || o.List == "root-secret" || o.List == "kernel") {
+			return o.Why
+		}
+	}
 	return ""
 }
 

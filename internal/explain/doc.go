@@ -40,7 +40,7 @@ func New(p protocol.Policy, f host.Facts, groups []int) (Scene, error) {
 
 // Decider is what of the policy, or besides it, settles a path.
 type Decider struct {
-	List  string // of the policy, or of the view: "base", "service-socket", "root-secret", "proc", "dev", "pin"; "" for nothing
+	List  string // of the policy, or of the view: "base", "service-socket", "root-secret", "kernel", "proc", "dev", "pin"; "" for nothing
 	Index int    // in the policy's list, else -1
 	Path  string // as spelled there
 	Why   string // for what is no entry of the policy

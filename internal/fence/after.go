@@ -9,5 +9,5 @@ func (r Result) Changes() []string {
 	if !r.guarded {
 		return nil
 	}
-	return repos.Changes(r.before, r.before.Again())
+	return append(repos.Changes(r.before, r.before.Again()), r.path.changes(r.first)...)
 }

@@ -30,12 +30,16 @@ func (b *builder) guard() error {
 	if err := b.guardRepositories(); err != nil {
 		return err
 	}
+	defer func() { b.out.path = b.searched(); b.out.first = b.out.path.before() }() // with every guard known
 	return b.firstOf(func(add adder) {
 		if entries, _ := os.ReadDir(b.repo.top); len(entries) > 0 {
 			addAll(add, b.repo.top, WorkspaceGuarded)
 		}
 		if b.reach.home != "" && b.grantedAbove(b.reach.home) {
 			addAll(add, b.reach.home, HomeGuarded)
+		}
+		if self, err := realPath(b.in.Self); b.in.Self != "" && err == nil && b.grantedAbove(self) {
+			add(self, "is this program, which you run outside")
 		}
 		for _, g := range b.caches {
 			for _, path := range b.executed(g) {

@@ -23,6 +23,7 @@ type Input struct {
 	// mounts: nothing in a mount can be protected.
 	Write, Mounted []string
 	Scratch        string // as in the policy; "" is the preset's own
+	Self           string // the program that makes the preset: guarded where a command could write it
 }
 
 // Result is a preset's policy, without the user's additions and limits.
@@ -39,6 +40,8 @@ type Result struct {
 	// For Changes: what was there.
 	guarded bool
 	before  repos.State
+	path    search
+	first   map[string]string // of path
 }
 
 // Fence is the write fence: everything readable, the network as it is, writes
