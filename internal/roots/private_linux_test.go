@@ -51,10 +51,46 @@ func TestPrivate(t *testing.T) {
 	if got, all, err := p.Below([]string{top, top + "/none"}); err != nil || !all || !slices.Equal(got, want) {
 		t.Errorf("%v, %v: %q", all, err, got)
 	}
-	put("later", 0o600, 0, 0)
-	p.at = time.Now().Add(-2 * privateAge)
-	if got, _, _ := p.Below([]string{top}); !slices.Contains(got, top+"/later") {
-		t.Errorf("after a while: %q", got)
+	// What comes is found at once when the answer is old, what is only closed later on.
+	again := func(age time.Duration) (found bool) {
+		p.at = time.Now().Add(-age - time.Millisecond)
+		got, _, _ := p.Below([]string{top})
+		return len(got) > len(want)
+	}
+	if again(privateAge) {
+		t.Error("found without a change")
+	}
+	for what, change := range map[string]func(){
+		"a file that came": func() { put("later", 0o600, 0, 0) },
+		"one deep below":   func() { put("deep/dir/later", 0o600, 0, 0) },
+		"one moved there": func() {
+			ok(t, os.WriteFile(top+"/deep/x", []byte("x"), 0o600))
+			ok(t, os.Rename(top+"/deep/x", top+"/later"))
+		},
+		"one that was still empty": func() { ok(t, os.WriteFile(top+"/empty", []byte("x"), 0o600)) },
+		"a directory":              func() { ok(t, os.Mkdir(top+"/later", 0o700)) },
+		"one that was closed": func() {
+			ok(t, os.Mkdir(top+"/closed", 0o755))
+			again(privateAge)
+			ok(t, os.Chmod(top+"/closed", 0o700))
+		},
+	} {
+		change()
+		if !again(privateAge) {
+			t.Errorf("not found: %s", what)
+		}
+		for _, name := range []string{"later", "deep/dir/later", "closed"} {
+			ok(t, os.RemoveAll(filepath.Join(top, name)))
+		}
+		ok(t, os.Remove(top+"/empty"))
+		ok(t, os.WriteFile(top+"/empty", nil, 0o600))
+		if again(privateAge) {
+			t.Errorf("still there: %s", what)
+		}
+	}
+	ok(t, os.Chmod(top+"/public", 0o600))
+	if again(privateAge) || !again(surelyAge) {
+		t.Error("a file that everybody could read is looked at again too soon or too late")
 	}
 }
 
