@@ -101,7 +101,7 @@ func TestHelperThatWasStopped(t *testing.T) {
 				t.Parallel()
 				m := mode{name, t, u, testenv.TempDir(t, u)}
 				p := m.policy()
-				p.Limits.WallSeconds = 4
+				p.Limits.WallSeconds = 9
 				c := m.connect(p)
 				got := testenv.NewMarker(m.dir, "got")
 				c.until(2, m.dir, "sh", "-c", `echo ready; read x; `+got.Shell("x")+`; sleep 1; head -c 5000 /dev/zero; exit 5`)
@@ -167,9 +167,7 @@ func TestEndWhileACommandCannotDie(t *testing.T) {
 		c.start(2, m.dir, "sh", "-c", "trap '' TERM; setsid sleep "+tag+" & echo ready; exec ls stuck/"+tag)
 		c.waitOut(2, "ready")
 		fs.hangs()
-		if len(tagged("sleep\x00"+tag)) == 0 {
-			t.Error("the sleeper does not show")
-		}
+		testenv.Eventually(t, "the sleeper", func() bool { return len(tagged("sleep\x00"+tag)) > 0 })
 		c.send(9, protocol.Shutdown{})
 		r := c.collect(2)
 		if r.exit == nil || r.exit.Code != 137 || !r.exit.Cancelled || !has(r.exit.Enforcement, "skip:stage2") {
