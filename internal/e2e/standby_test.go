@@ -271,13 +271,24 @@ func TestStandbySoak(t *testing.T) {
 			id++
 		}
 		fds, kids := measure()
+		for range 20 { // what the last one held may still be given back
+			testenv.Pause()
+			f, k := measure()
+			fds, kids = min(f, fds), min(k, kids)
+		}
 		for n := range scaled(5000, 60) {
 			if h.sh(id, s.ws, "true"); n%3 == 0 {
 				h.ready()
 			}
 			id++
 		}
-		if f, k := measure(); f != fds || k != kids || k != 3 {
+		var f, k int
+		for end := time.Now().Add(testenv.Patience); time.Now().Before(end); testenv.Pause() {
+			if f, k = measure(); f <= fds && k == kids {
+				break
+			}
+		}
+		if f > fds || k != kids || k != 3 {
 			t.Errorf("%d descriptors and %d processes became %d and %d", fds, kids, f, k)
 		}
 		s.end(h)
