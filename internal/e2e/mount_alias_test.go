@@ -221,6 +221,49 @@ func TestMountByTheHostWhileItIsBuilt(t *testing.T) {
 	})
 }
 
+// A host that replaces what is masked and bound all the time, as editors and git do: no
+// command fails for it, and none sees what is protected.
+func TestMountReplacedWhileItIsBuilt(t *testing.T) {
+	eachSite(t, func(t *testing.T, s *site) {
+		s.write("ws/.env", "secret\n")
+		s.write("shown/f", "shown\n")
+		s.write("ws/plain", "plain\n")
+		h := connect(t, s.u, s.policy(s.protect("ws/.env"), func(p *protocol.Policy) { p.ReadableRoots = append(p.ReadableRoots, s.path("shown/f")) }))
+		stop, done := make(chan struct{}), make(chan int)
+		go func() {
+			for n := 0; ; n++ {
+				for rel, text := range map[string]string{"ws/.env": "secret\n", "shown/f": "shown\n"} {
+					_ = os.WriteFile(s.path(rel+"~"), []byte(text), 0o644)
+					_ = os.Rename(s.path(rel+"~"), s.path(rel))
+				}
+				select {
+				case <-stop:
+					done <- n
+					return
+				case <-time.After(time.Duration(15+n%20) * time.Millisecond):
+				}
+			}
+		}()
+		ran := 0
+		for n := range uint64(40) {
+			r := h.try(2+n, s.ws, "cat plain .env 2>&1")
+			// One that runs when its mask is carried away is stopped, and is no matter here.
+			if r.exit != nil && r.exit.Cancelled && strings.Contains(mountSkips(r), "; stopped") {
+				continue
+			}
+			ran++
+			if r.exit == nil || !strings.HasPrefix(r.stdout, "plain\n") {
+				t.Errorf("%d: got %q, %+v, %+v", n, r.stdout, r.exit, r.fail)
+			}
+		}
+		close(stop)
+		if n := <-done; n < 10 || ran < 10 {
+			t.Errorf("replaced %d times, %d ran", n, ran)
+		}
+		s.end(h)
+	})
+}
+
 // A mount that arrives in a readable root is not writable through it.
 func TestMountByTheHostInAReadableRoot(t *testing.T) {
 	eachSite(t, func(t *testing.T, s *site) {

@@ -34,7 +34,7 @@ func (r *Run) main(h *Host, k *keeper) {
 const moveRetries = 20
 
 // attempt makes one jail and runs the command in it. It is true where nothing ran and
-// the host, which mounted or unmounted something meanwhile, is to be looked at again.
+// the host, where something came or went meanwhile, is to be looked at again.
 func (r *Run) attempt(h *Host, k *keeper, more bool) (again bool) {
 	built := r.impatience(h)
 	j, err := h.prepare(r.req, k)
@@ -64,6 +64,8 @@ func (r *Run) attempt(h *Host, k *keeper, more bool) (again bool) {
 		return false
 	case late:
 		return false
+	case err != nil && more && !short(err) && r.stopReason() == NotStopped && j.moved():
+		return true
 	case err != nil:
 		r.finish(nil, asError(err, spawnFailed))
 		return false

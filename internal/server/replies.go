@@ -23,7 +23,7 @@ type replies struct {
 	queue []reply
 	wake  chan struct{}
 	room  chan struct{} // told when a reply was taken off
-	idle  *sync.Cond // queue empty and nothing in flight
+	idle  *sync.Cond    // queue empty and nothing in flight
 	busy  bool
 	lost  bool
 }
