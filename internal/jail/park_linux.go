@@ -131,7 +131,9 @@ func (k *keeper) build(req Request) bool {
 // to its mounts from then on.
 func (k *keeper) hear() {
 	defer close(k.heard)
-	m, err := receive(k.p.report, make([]byte, spec.MaxMessage))
+	buf := letters.Get().(*[]byte)
+	m, err := receive(k.p.report, *buf)
+	letters.Put(buf)
 	defer m.close()
 	if err != nil || m.Parked == nil {
 		return // it failed: the execution that comes builds its own

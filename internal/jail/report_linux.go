@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -47,6 +48,9 @@ var (
 	errEndOfReport = errors.New("end of fd 4")
 	noMessage      = message{pidfd: -1}
 )
+
+// letters are buffers for a message, which a packet socket gives whole or cut.
+var letters = sync.Pool{New: func() any { b := make([]byte, spec.MaxMessage); return &b }}
 
 // receive reads one message, or errEndOfReport once stage 2 has executed the
 // command or died.

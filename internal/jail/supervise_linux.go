@@ -77,9 +77,10 @@ func newSupervision(r *Run, h *Host, p *process) *supervision {
 func (s *supervision) listen() {
 	defer close(s.heard)
 	defer s.p.report.Close()
-	buf := make([]byte, 256<<10)
+	buf := letters.Get().(*[]byte)
+	defer letters.Put(buf)
 	for {
-		m, err := receive(s.p.report, buf)
+		m, err := receive(s.p.report, *buf)
 		select {
 		case s.events <- event{m, err}:
 		case <-s.quit:
