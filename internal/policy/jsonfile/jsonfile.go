@@ -80,7 +80,7 @@ func decode(b []byte) (p protocol.Policy, t translator, err error) {
 	p, err = policy.Decode(t.out)
 	var rule *policy.Error
 	if errors.As(err, &rule) {
-		return p, t, newError(b, t.find(rule), rule.Path, rule.Msg+advice(rule))
+		return p, t, newError(b, t.find(rule), rule.Path, words.Replace(rule.Msg)+advice(rule))
 	}
 	return p, t, err
 }
@@ -108,6 +108,9 @@ func advice(e *policy.Error) string {
 	}
 	return ""
 }
+
+// words are JSON's for what the policy's own encoding calls otherwise.
+var words = strings.NewReplacer("found nil", "found null", "found map", "found object", "expected map", "expected object", "found float", "found number with a fraction or an exponent")
 
 // syntaxError takes the place out of the reader's message. The rest of it may
 // repeat the text, which is not to drive a terminal.
