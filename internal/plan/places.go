@@ -24,7 +24,7 @@ func (b *builder) maskPlaces() *Refusal {
 		b.hidePrivate()
 	}
 	for _, s := range b.f.Services {
-		if res := b.f.Layout.Resolve(s.Path); res.Err == nil && res.Node.Kind == host.Socket {
+		if res := b.f.Layout.Resolve(s.Path); res.Err == nil && res.Node.Kind == host.Socket && !b.grantsDir(host.Parent(res.Path)) {
 			b.maskPlace(listService, Place{res.Path, "the socket that " + s.Variable + " names"})
 		}
 	}
@@ -127,15 +127,21 @@ func (b *builder) maskAgent() {
 	}
 	why := "the ssh agent, which signs with the user's keys"
 	dir := host.Parent(res.Path)
-	asked := func(e entry) bool { return e.res.Path == dir }
-	if dir != b.home && !systemless(dir) && slices.ContainsFunc(append(b.roots[:len(b.roots):len(b.roots)], b.scratch), asked) {
-		return // the policy names the directory itself
+	if b.grantsDir(dir) {
+		return
 	}
 	if b.named[dir] || b.occupied[dir] || systemless(dir) || b.home != "" && host.Beneath(b.home, dir) {
 		b.maskPlace(listService, Place{res.Path, why})
 		return
 	}
 	b.maskPlace(listService, Place{dir, why})
+}
+
+// grantsDir says whether the policy names a socket's directory itself, which is not one that
+// it names for other reasons.
+func (b *builder) grantsDir(dir string) bool {
+	return dir != b.home && !systemless(dir) &&
+		slices.ContainsFunc(append(b.roots[:len(b.roots):len(b.roots)], b.scratch), func(e entry) bool { return e.res.Path == dir })
 }
 
 // dropNested removes masks below another mask: their mount points cannot be made

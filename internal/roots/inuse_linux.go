@@ -92,8 +92,9 @@ func mountedOn(table string, p *placeholder) bool {
 
 // A bubblewrap whose helper was killed still builds its jail to the end, and would
 // make a mount point that is gone by itself, where nobody knows it as a placeholder.
+// That takes it milliseconds, or seconds on a loaded machine.
 const (
-	settleBound = time.Second
+	settleBound = 5 * time.Second
 	settleLook  = 5 * time.Millisecond // longer than a fork takes to become bubblewrap
 )
 
