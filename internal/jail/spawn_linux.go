@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -134,6 +135,9 @@ func (p *process) fork(path string, argv []string, attr *os.ProcAttr) error {
 	defer forks.Unlock()
 	var err error
 	onForker(func() { p.os, err = os.StartProcess(path, argv, attr) })
+	if errors.Is(err, unix.EBADF) { // dup2(2): the number is beyond RLIMIT_NOFILE
+		err = fmt.Errorf("%w (%w)", unix.EMFILE, err)
+	}
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package roots
 import (
 	"bytes"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -133,11 +134,26 @@ func building(list []*placeholder, end time.Time) bool {
 			return true
 		}
 		kids, err := os.ReadFile("/proc/" + pid + "/task/" + pid + "/children")
-		if err == nil && len(kids) == 0 && stray(pid) && concerns(pid, list) {
+		if err == nil && len(kids) == 0 && stray(pid) && !hung(pid) && concerns(pid, list) {
 			return true
 		}
 	}
 	return false
+}
+
+// hungAfter is the age of a bubblewrap that does not build any more: one whose supervisor
+// was killed in the instant before it bound its life to that one waits for it for ever.
+const hungAfter = 30 * time.Second
+
+func hung(pid string) bool {
+	b, err := os.ReadFile("/proc/" + pid + "/stat")
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	var now unix.Timespec
+	if err != nil || len(fields) < 20 || unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
+		return false
+	}
+	start, err := strconv.ParseInt(fields[19], 10, 64) // in hundredths of a second (proc_pid_stat(5))
+	return err == nil && time.Duration(now.Nano()) > time.Duration(start)*10*time.Millisecond+hungAfter
 }
 
 // concerns says whether a bubblewrap that builds a jail may still mount on one of the

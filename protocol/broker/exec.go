@@ -137,11 +137,19 @@ func (e *Execution) Cancel() {
 	})
 }
 
+// deaf is how long a helper may be silent after a cancel: its ladder takes 2 s, and 5 s
+// more for a command that does not die.
+const deaf = 8 * time.Second
+
 func (e *Execution) climb() {
 	ctx, done := context.WithTimeout(context.Background(), time.Second)
 	err := e.h.sendNow(ctx, e.id, protocol.Cancel{})
 	done()
-	if err != nil && !e.over(0) {
+	wait := time.Duration(0)
+	if err == nil { // it may lie behind input that the helper cannot take
+		wait = min(deaf, e.h.opts.Patience/2)
+	}
+	if !e.over(wait) {
 		e.h.link.proc.Interrupt()
 	}
 	if !e.over(e.h.opts.Patience) {
