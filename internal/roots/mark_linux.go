@@ -22,6 +22,7 @@ var markTime = unix.Timespec{Sec: 1234567890, Nsec: 271828000}
 // contents has to be readable by whoever reads such a file.
 const (
 	dirMode   = 0o700
+	madeMode  = 0o1700 // of one that is not marked yet: its helper can be killed before
 	fileMode  = 0o644
 	emptyMode = 0o600
 )
@@ -50,7 +51,8 @@ func marked(fd int) bool {
 		return true
 	}
 	var st unix.Stat_t
-	return unix.Fstat(fd, &st) == nil && st.Mtim.Sec == markTime.Sec && int64(st.Mtim.Nsec) == int64(markTime.Nsec)
+	return unix.Fstat(fd, &st) == nil &&
+		(st.Mode == unix.S_IFDIR|madeMode || st.Mtim.Sec == markTime.Sec && int64(st.Mtim.Nsec) == int64(markTime.Nsec))
 }
 
 // notePlaceholder looks whether the last thing that exists of a path is a placeholder:

@@ -201,7 +201,7 @@ func (p *placeholder) make() (bool, error) {
 			unix.Close(fd)
 		}
 	} else {
-		err = unix.Mkdirat(int(p.parent.Fd()), p.name, dirMode)
+		err = unix.Mkdirat(int(p.parent.Fd()), p.name, madeMode)
 	}
 	if errors.Is(err, unix.EEXIST) {
 		return false, nil
@@ -263,7 +263,9 @@ func (p *placeholder) fill(fd int) error {
 			return errors.Join(err, unix.Unlinkat(int(p.parent.Fd()), p.name, 0))
 		}
 	}
-	mark(fd)
+	if mark(fd) && p.op.Class != plan.MaskFile {
+		_ = unix.Chmod(fdPath(fd), dirMode)
+	}
 	return nil
 }
 
