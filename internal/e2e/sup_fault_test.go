@@ -217,10 +217,12 @@ func TestBrokerThatNeverReads(t *testing.T) {
 		m := jailed(t, u)
 		adopt(t)
 		c := m.connect(m.masked())
-		c.start(2, m.dir, "sh", "-c", "sleep 600 & cat /dev/zero")
+		// More than the two pipes hold together: the helper is left with some of it.
+		full := filepath.Join(m.dir, "full")
+		c.start(2, m.dir, "sh", "-c", "sleep 600 & head -c 150000 /dev/zero; : > full; cat /dev/zero")
 		testenv.Eventually(t, "a full pipe", func() bool {
 			n, err := unix.IoctlGetInt(int(c.stdout.(*os.File).Fd()), unix.TIOCINQ)
-			return err != nil || n > 60000
+			return (err != nil || n > 60000) && os.Remove(full) == nil
 		})
 		_ = c.cmd.Process.Signal(syscall.SIGTERM)
 		err := c.cmd.Wait()

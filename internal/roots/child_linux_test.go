@@ -61,8 +61,11 @@ func placed(path string) (*Placeholders, *Reached) {
 
 func opFor(path string) plan.Op {
 	op := plan.Op{Path: path, Class: plan.MaskDir, Perms: 0o555, Placeholder: true, Origin: plan.Origin{List: "protected", Path: path}}
-	if filepath.Base(path) == "commondir" {
+	switch filepath.Base(path) {
+	case "commondir":
 		op.Class, op.Content = plan.MaskFile, "."
+	case ".env":
+		op.Class = plan.MaskFile
 	}
 	return op
 }

@@ -22,9 +22,12 @@ var markTime = unix.Timespec{Sec: 1234567890, Nsec: 271828000}
 // contents has to be readable by whoever reads such a file.
 const (
 	dirMode   = 0o700
-	madeMode  = 0o1700 // of one that is not marked yet: its helper can be killed before
 	fileMode  = 0o644
 	emptyMode = 0o600
+	// The sticky bit is that of one that is not finished yet: its helper can be killed
+	// before it is marked.
+	madeDirMode  = unix.S_ISVTX | dirMode
+	madeFileMode = unix.S_ISVTX | emptyMode
 )
 
 // maxContent is the size of the longest placeholder file, in bytes.
@@ -42,8 +45,14 @@ func mark(fd int) bool {
 	return unix.UtimesNanoAt(unix.AT_FDCWD, fdPath(fd), ts, 0) == nil && marked(fd)
 }
 
-// unmark lets what became somebody's directory be theirs.
-func unmark(fd int) { _ = unix.Removexattr(fdPath(fd), markName) }
+// unmark lets what became somebody's directory or file be theirs.
+func unmark(fd int) {
+	_ = unix.Removexattr(fdPath(fd), markName)
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) == nil && halfMade(&st) {
+		_ = unix.Chmod(fdPath(fd), st.Mode&0o777)
+	}
+}
 
 func marked(fd int) bool {
 	var value [8]byte
@@ -52,7 +61,14 @@ func marked(fd int) bool {
 	}
 	var st unix.Stat_t
 	return unix.Fstat(fd, &st) == nil &&
-		(st.Mode == unix.S_IFDIR|madeMode || st.Mtim.Sec == markTime.Sec && int64(st.Mtim.Nsec) == int64(markTime.Nsec))
+		(halfMade(&st) || st.Mtim.Sec == markTime.Sec && int64(st.Mtim.Nsec) == int64(markTime.Nsec))
+}
+
+// halfMade says whether this is a placeholder whose helper was killed before it had
+// finished it. A directory may have its set-group-ID bit from the one above.
+func halfMade(st *unix.Stat_t) bool {
+	return st.Mode&^unix.S_ISGID == unix.S_IFDIR|madeDirMode ||
+		st.Mode == unix.S_IFREG|madeFileMode && st.Nlink == 1 && st.Size <= maxContent
 }
 
 // notePlaceholder looks whether the last thing that exists of a path is a placeholder:

@@ -27,6 +27,7 @@ type placeholder struct {
 	id     host.ID // of what is held
 	own    bool    // made here
 	made   host.ID // what was made here, while its lock is not yet had
+	whole  bool    // it was made with its contents and its mark
 	locked bool
 	at     tree // place within the file system, where known
 	known  bool
@@ -175,8 +176,8 @@ func (p *placeholder) try() (bool, error) {
 	if !p.leadsTo(id) {
 		return done(false, nil)
 	}
-	own := p.made == id
-	if own {
+	own := p.made == id || halfMade(&st) && int(st.Uid) == os.Geteuid()
+	if own && !p.whole {
 		if err := p.fill(fd); err != nil {
 			return done(false, err)
 		}
@@ -193,20 +194,45 @@ func flock(fd, how int) error {
 
 // make creates the name; false without an error means that it exists.
 func (p *placeholder) make() (bool, error) {
+	p.whole = false
 	var err error
-	if p.op.Class == plan.MaskFile {
+	switch {
+	case p.op.Class != plan.MaskFile:
+		err = unix.Mkdirat(int(p.parent.Fd()), p.name, madeDirMode)
+	case p.link(&err):
+		p.whole = err == nil
+	default:
 		var fd int
-		fd, err = unix.Openat(int(p.parent.Fd()), p.name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, p.fileMode())
+		fd, err = unix.Openat(int(p.parent.Fd()), p.name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, madeFileMode)
 		if err == nil {
 			unix.Close(fd)
 		}
-	} else {
-		err = unix.Mkdirat(int(p.parent.Fd()), p.name, madeMode)
 	}
 	if errors.Is(err, unix.EEXIST) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// tmpfile is a variable for the tests of file systems that have none.
+var tmpfile = unix.O_TMPFILE
+
+// link makes a file that has its contents and its mark before it has a name, so that
+// nobody on the host ever reads half of it. False means that this file system has no
+// files without a name (open(2), O_TMPFILE), or takes no mark on one.
+func (p *placeholder) link(why *error) bool {
+	fd, err := retry(func() (int, error) {
+		return unix.Openat(int(p.parent.Fd()), ".", tmpfile|unix.O_RDWR|unix.O_CLOEXEC, emptyMode)
+	})
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	if _, err := unix.Write(fd, []byte(p.op.Content)); err != nil || unix.Fchmod(fd, p.fileMode()) != nil || !mark(fd) {
+		return false
+	}
+	*why = unix.Linkat(unix.AT_FDCWD, fdPath(fd), int(p.parent.Fd()), p.name, unix.AT_SYMLINK_FOLLOW)
+	return *why == nil || errors.Is(*why, unix.EEXIST)
 }
 
 // admit opens what was made just now with a umask that shuts its owner out. Only
@@ -221,9 +247,9 @@ func (p *placeholder) admit() (int, error) {
 	if err != nil {
 		return noFD, err
 	}
-	kind, mode := host.Dir, uint32(dirMode)
+	kind, mode := host.Dir, uint32(madeDirMode)
 	if p.op.Class == plan.MaskFile {
-		kind, mode = host.File, p.fileMode()
+		kind, mode = host.File, madeFileMode
 	}
 	if node.Kind != kind || int(node.UID) != os.Geteuid() || node.Nlink > 2 || kind == host.File && node.Nlink > 1 {
 		return noFD, unix.EACCES
@@ -250,23 +276,25 @@ func (p *placeholder) openFlags() int {
 	return flags | unix.O_RDONLY | unix.O_DIRECTORY
 }
 
-// fill writes a file's contents, and marks what was made here. Without a mark it
+// fill finishes what was made here, or by a helper that was killed. Without a mark it
 // is still known as this process's own.
 func (p *placeholder) fill(fd int) error {
-	if p.op.Content != "" {
-		err := os.WriteFile(fdPath(fd), []byte(p.op.Content), 0)
-		if err == nil {
-			err = unix.Fchmod(fd, p.fileMode()) // whatever the umask: the host's git reads it
+	if p.op.Class != plan.MaskFile {
+		if mark(fd) {
+			_ = unix.Chmod(fdPath(fd), dirMode)
 		}
-		if err != nil {
+		return nil
+	}
+	if p.op.Content != "" {
+		if err := os.WriteFile(fdPath(fd), []byte(p.op.Content), 0); err != nil {
 			// A file of other contents could harm its readers on the host.
 			return errors.Join(err, unix.Unlinkat(int(p.parent.Fd()), p.name, 0))
 		}
 	}
-	if mark(fd) && p.op.Class != plan.MaskFile {
-		_ = unix.Chmod(fdPath(fd), dirMode)
+	if !mark(fd) && p.op.Content == "" {
+		return nil // known by its mode
 	}
-	return nil
+	return unix.Fchmod(fd, p.fileMode()) // whatever the umask: the host's git reads it
 }
 
 // leadsTo says whether the name still is this inode.
