@@ -133,6 +133,18 @@ func (f *children) leave(t procTable, pids []int) {
 	}
 }
 
+// bury reaps what has died after all, and forgets what is gone.
+func (f *children) bury(t procTable) {
+	f.Lock()
+	defer f.Unlock()
+	for pid, start := range f.left {
+		row, err := t.stat(pid)
+		if err != nil || row.start != start || !f.known[pid] && reapChild(pid) {
+			delete(f.left, pid)
+		}
+	}
+}
+
 // pruned hides the helper's own children, but for one, and what an earlier execution
 // left, with all below them.
 type pruned struct {
@@ -261,8 +273,15 @@ func (s *supervision) gather() bool {
 	}
 	clean := s.reaped && !s.lingers
 	if p.initFD >= 0 {
-		clean = clean && ends(p.initFD, KillBound)
-		reapChild(p.init)
+		bound := KillBound
+		if !clean { // it has had that
+			bound = harvestEvery
+		}
+		gone := ends(p.initFD, bound)
+		clean = clean && gone
+		if !reapChild(p.init) {
+			forks.leave(s.table, []int{p.init})
+		}
 	} else if p.jailed {
 		clean = s.sweep(KillBound) && clean
 	}
@@ -271,5 +290,6 @@ func (s *supervision) gather() bool {
 			unix.Close(fd)
 		}
 	}
+	forks.bury(s.table)
 	return clean
 }
