@@ -140,6 +140,8 @@ func TestFenceSaysWhatWasMade(t *testing.T) {
 			{"echo x >HEAD; echo ../x >commondir", "bare repository"},
 			{"mkdir .git/rebase-merge; echo x evil >.git/rebase-merge/git-rebase-todo", "the rebase in progress"},
 			{"git clone -q --bare . " + s.home() + "/go/pkg/mod/cache/vcs/made", "in a cache"},
+			{"mkdir -p .hg; echo '[hooks]' >.hg/hgrc", "names programs that Mercurial runs"},
+			{"echo >mise.toml", "a shell that trusts it runs its hooks"},
 		} {
 			s.onHost("rm -rf ../ws/* ../ws/.[!.]*")
 			s.repository()

@@ -33,10 +33,10 @@ func (b *builder) guard() error {
 	defer func() { b.out.path = b.searched(); b.out.first = b.out.path.before() }() // with every guard known
 	return b.firstOf(func(add adder) {
 		if entries, _ := os.ReadDir(b.repo.top); len(entries) > 0 {
-			addAll(add, b.repo.top, WorkspaceGuarded)
+			b.addAll(add, b.repo.top, WorkspaceGuarded)
 		}
 		if b.reach.home != "" && b.grantedAbove(b.reach.home) {
-			addAll(add, b.reach.home, HomeGuarded)
+			b.addAll(add, b.reach.home, HomeGuarded)
 		}
 		if self, err := realPath(b.in.Self); b.in.Self != "" && err == nil && b.grantedAbove(self) {
 			add(self, "is this program, which you run outside")
@@ -80,10 +80,14 @@ func (b *builder) executed(g Grant) (paths []string) {
 	return paths
 }
 
-func addAll(add adder, dir string, list []Guarded) {
+// addAll guards a list. What is missing and cannot be kept away is told afterwards.
+func (b *builder) addAll(add adder, dir string, list []Guarded) {
 	for _, g := range list {
-		if at := filepath.Join(dir, g.Name); !g.IfThere || exists(at) {
+		switch at := filepath.Join(dir, g.Name); {
+		case !g.IfThere || exists(at):
 			add(at, g.Why)
+		case !b.decided(at):
+			b.out.missing = append(b.out.missing, Guard{at, g.Why, true})
 		}
 	}
 }

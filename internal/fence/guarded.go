@@ -42,6 +42,8 @@ var WorkspaceGuarded = []Guarded{
 	{".devcontainer.json", "names commands that an editor runs on the host", "", true},
 	{"mise.toml", "a shell that trusts it runs its hooks", "", true},
 	{".mise.toml", "a shell that trusts it runs its hooks", "", true},
+	{".hg/hgrc", "names programs that Mercurial runs", "", true},
+	{".jj/repo/config.toml", "names programs that Jujutsu runs", "", true},
 	{".mcp.json", "names programs that a coding agent starts", "", false},
 	{".claude/settings.json", "a coding agent's hooks", "", false},
 	{".claude/settings.local.json", "a coding agent's hooks", "", false},

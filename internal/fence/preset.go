@@ -42,6 +42,7 @@ type Result struct {
 	before  repos.State
 	path    search
 	first   map[string]string // of path
+	missing []Guard           // what no placeholder could keep from being made
 }
 
 // Fence is the write fence: everything readable, the network as it is, writes

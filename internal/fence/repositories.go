@@ -135,10 +135,10 @@ func (b *builder) guardOther(r repos.Repo) error {
 
 // guardTarget guards one common directory with its linked worktrees and submodules.
 func (b *builder) guardTarget(t target, add adder) {
-	addAll(add, t.dir, GitGuarded)
+	b.addAll(add, t.dir, GitGuarded)
 	for _, at := range (repos.Places{Dir: t.dir, Pattern: "worktrees/*"}).Matches() {
 		if info, err := os.Lstat(at); err == nil && info.IsDir() {
-			addAll(add, at, WorktreeGuarded)
+			b.addAll(add, at, WorktreeGuarded)
 			b.guardModules(at, add)
 		}
 	}
