@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -67,7 +68,13 @@ func hold() error {
 		}{id: id, flags: 1} // SECCOMP_USER_NOTIF_FLAG_CONTINUE
 		_, _, _ = unix.Syscall(unix.SYS_IOCTL, 3, 0xc0182101, uintptr(unsafe.Pointer(&a))) // SECCOMP_IOCTL_NOTIF_SEND
 	}
+	var stop time.Time // when init is stopped
 	for init := 0; ; {
+		if !stop.IsZero() && time.Now().After(stop) {
+			stop = time.Time{}
+			_ = unix.Kill(init, unix.SIGSTOP)
+			_ = os.WriteFile(filepath.Join(dir, "held"), nil, 0o644)
+		}
 		if exists("release") && init > 0 {
 			_ = unix.Kill(init, unix.SIGCONT)
 			if state := testenv.Processes()[init].State; state == "" || state == "Z" {
@@ -94,11 +101,9 @@ func hold() error {
 			answer(ask.id)
 			continue
 		}
-		// Unanswered it would sleep as in wait(2). Stopped it makes the call again,
-		// once it goes on.
-		init = int(ask.pid)
-		_ = unix.Kill(init, unix.SIGSTOP)
-		_ = os.WriteFile(filepath.Join(dir, "held"), nil, 0o644)
+		// Unanswered it sleeps, as in wait(2): long enough to be taken for settled by
+		// whoever asks no further. Stopped it makes the call again, once it goes on.
+		init, stop = int(ask.pid), time.Now().Add(300*time.Millisecond)
 	}
 }
 

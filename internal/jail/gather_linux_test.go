@@ -4,12 +4,37 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/testenv"
 )
+
+// A sleep is not a wait.
+func TestWaits(t *testing.T) {
+	for script, want := range map[string]bool{"sleep 600; true": true, "exec sleep 600": false} {
+		cmd := exec.Command("sh", "-c", script)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		pid := cmd.Process.Pid
+		testenv.Eventually(t, "its sleep", func() bool {
+			row, err := (realProc{}).stat(pid)
+			kids, _ := (realProc{}).children(pid)
+			comm, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+			return err == nil && row.state == 'S' && (want && len(kids) == 1 || string(comm) == "sleep\n")
+		})
+		testenv.Eventually(t, script, func() bool {
+			row, err := (realProc{}).stat(pid)
+			return err == nil && (realProc{}).waits(row) == want
+		})
+		_ = unix.Kill(-pid, unix.SIGKILL)
+		_ = cmd.Wait()
+	}
+}
 
 // An init that ends late is still reaped: by its own execution, or by the next.
 func TestInitThatEndsLate(t *testing.T) {

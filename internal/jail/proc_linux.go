@@ -26,6 +26,7 @@ type procTable interface {
 	children(pid int) ([]int, error)
 	all() ([]proc, error)
 	stat(pid int) (proc, error)
+	waits(p proc) bool // it sleeps until a child ends
 }
 
 var errNoChildrenFile = errors.New("this kernel has no /proc/<pid>/task/<tid>/children")
@@ -73,6 +74,22 @@ func (realProc) stat(pid int) (proc, error) {
 		return proc{}, err
 	}
 	return parseStat(pid, buf[:n])
+}
+
+// waits says whether a process sleeps in wait4(2) or waitid(2), see proc_pid_syscall(5).
+// Where that is not shown to this user, whether it sleeps (proc_pid_stat(5): S): init
+// does so nowhere else between its fork and its wait, unless something holds it up.
+func (realProc) waits(p proc) bool {
+	if p.state != 'S' {
+		return false
+	}
+	var buf [64]byte
+	n, err := slurp("/proc/"+strconv.Itoa(p.pid)+"/syscall", buf[:])
+	if err != nil {
+		return true
+	}
+	number, _, _ := strings.Cut(string(buf[:n]), " ")
+	return number == strconv.Itoa(unix.SYS_WAIT4) || number == strconv.Itoa(unix.SYS_WAITID)
 }
 
 // slurp reads a small file of /proc by itself: os.ReadFile first offers it to the

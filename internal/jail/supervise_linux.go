@@ -284,8 +284,7 @@ func (s *supervision) allow() {
 		return
 	}
 	if s.p.init > 0 && !s.p.settled {
-		// Between its fork and its wait it sleeps nowhere (proc_pid_stat(5): S).
-		if row, err := s.table.stat(s.p.init); err == nil && row.state != 'S' && !exited(s.p.initFD) {
+		if row, err := s.table.stat(s.p.init); err == nil && !s.table.waits(row) && !exited(s.p.initFD) {
 			s.again = time.After(settleEvery)
 			return
 		}
@@ -342,7 +341,7 @@ func (p *process) findInit(table procTable, payload int) {
 	}
 	if fd, err := unix.PidfdOpen(init, 0); err == nil {
 		p.init, p.initFD = init, fd
-		p.settled = row.ppid == p.pid && row.state == 'S' // as in allow
+		p.settled = row.ppid == p.pid && table.waits(row) // as in allow
 	}
 }
 

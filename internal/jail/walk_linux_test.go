@@ -45,6 +45,8 @@ func (f fakeTable) all() ([]proc, error) {
 	return out, f.err
 }
 
+func (f fakeTable) waits(p proc) bool { return p.state == 'S' }
+
 func (f fakeTable) stat(pid int) (proc, error) {
 	if p, ok := f.parent[pid]; ok && !f.missing[pid] {
 		return proc{pid: pid, ppid: p}, nil
