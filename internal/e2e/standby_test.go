@@ -102,7 +102,6 @@ func TestStandbyIsUsed(t *testing.T) {
 // Whatever changes between the building and the command is as if the jail had been
 // built for the command.
 func TestStandbyIsThrownAwayWhenTheHostChanges(t *testing.T) {
-	const show = `cat f sub/f .env .late 2>/dev/null; cat /srv/none 2>/dev/null; : >made && echo made; ` + tell
 	eachSite(t, func(t *testing.T, s *site) {
 		for name, c := range map[string]struct {
 			change string
@@ -116,31 +115,47 @@ func TestStandbyIsThrownAwayWhenTheHostChanges(t *testing.T) {
 			"a readable root":       {"mv sub x; mkdir sub; echo new >sub/f", "one\nnew\nmade\n"},
 		} {
 			t.Run(name, func(t *testing.T) {
-				s := newSite(t, s.u)
-				s.write("ws/f", "one\n")
-				s.write("ws/sub/f", "sub\n")
-				s.write("ws/.env", "secret\n")
-				s.mkdir("ws/.git/hooks")
-				h := connect(t, s.u, s.policy(s.protect("ws/.env", "ws/.git/hooks"), func(p *protocol.Policy) {
-					p.ReadableRoots = append(p.ReadableRoots, s.path("ws/sub"))
-				}), "--standby=on")
-				at := h.ready()
-				s.onHost(c.change)
-				r := h.sh(2, s.ws, show)
-				if !strings.HasPrefix(r.stdout, c.want) || strings.Contains(r.stdout, "secret") || r.exit.Cancelled || mountSkips(r) != "" {
-					t.Errorf("got %q, %q, %+v", r.stdout, r.stderr, r.exit)
-				}
 				// A rename of the file itself carries its mask along.
-				if old := startedAt(t, r) <= at; old != (name == "nothing" || name == "a masked file, back") {
-					t.Errorf("the waiting jail was used: %v", old)
+				kept := name == "nothing" || name == "a masked file, back"
+				for try := range 5 {
+					old := s.changed(t, c.change, c.want)
+					if old && !kept {
+						t.Error("the waiting jail was used")
+					}
+					if old || !kept { // else a mount that another test makes, as above
+						return
+					}
+					t.Logf("try %d: the waiting jail was not used", try)
 				}
-				if !s.exists("ws/made") {
-					t.Error("what the command made is not in the workspace")
-				}
-				s.end(h)
+				t.Error("the waiting jail was never used")
 			})
 		}
 	})
+}
+
+// changed runs a command after a change of the host, and says whether the jail that
+// waited meanwhile was used.
+func (s *site) changed(t *testing.T, change, want string) bool {
+	const show = `cat f sub/f .env .late 2>/dev/null; cat /srv/none 2>/dev/null; : >made && echo made; ` + tell
+	s = newSite(t, s.u)
+	s.write("ws/f", "one\n")
+	s.write("ws/sub/f", "sub\n")
+	s.write("ws/.env", "secret\n")
+	s.mkdir("ws/.git/hooks")
+	h := connect(t, s.u, s.policy(s.protect("ws/.env", "ws/.git/hooks"), func(p *protocol.Policy) {
+		p.ReadableRoots = append(p.ReadableRoots, s.path("ws/sub"))
+	}), "--standby=on")
+	at := h.ready()
+	s.onHost(change)
+	r := h.sh(2, s.ws, show)
+	if !strings.HasPrefix(r.stdout, want) || strings.Contains(r.stdout, "secret") || r.exit.Cancelled || mountSkips(r) != "" {
+		t.Errorf("got %q, %q, %+v", r.stdout, r.stderr, r.exit)
+	}
+	if !s.exists("ws/made") {
+		t.Error("what the command made is not in the workspace")
+	}
+	s.end(h)
+	return startedAt(t, r) <= at
 }
 
 // A request for something else gets its own jail.
@@ -164,18 +179,25 @@ func TestStandbyIsThrownAwayForAnotherRequest(t *testing.T) {
 			{protocol.ExecStart{Limits: protocol.Limits{FsizeBytes: 4096}.Append(nil)}, true},
 			{protocol.ExecStart{Limits: protocol.Limits{FsizeBytes: 4096, WallSeconds: 60}.Append(nil)}, true},
 		} {
-			at := h.ready()
 			c.start.Argv, c.start.Token = []string{"sh", "-c", tell}, []byte("t")
 			if c.start.Cwd == "" {
 				c.start.Cwd = s.ws
 			}
-			id := uint64(2 + n)
-			h.send(id, c.start)
-			r := h.collect(id)
-			if r.exit == nil || r.exit.Code != 0 {
-				t.Fatalf("%d: %+v, %+v, %q", n, r.exit, r.fail, r.stderr)
+			used := false
+			for try := range uint64(5) {
+				at := h.ready()
+				id := 2 + 10*uint64(n) + try
+				h.send(id, c.start)
+				r := h.collect(id)
+				if r.exit == nil || r.exit.Code != 0 {
+					t.Fatalf("%d: %+v, %+v, %q", n, r.exit, r.fail, r.stderr)
+				}
+				used = startedAt(t, r) <= at
+				if used || !c.used { // else a mount that another test makes, as above
+					break
+				}
 			}
-			if used := startedAt(t, r) <= at; used != c.used {
+			if used != c.used {
 				t.Errorf("%d: the waiting jail was used: %v", n, used)
 			}
 		}
