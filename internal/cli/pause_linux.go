@@ -1,13 +1,14 @@
 package cli
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"runtime"
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/procfs"
 )
 
 // stopSelf gives this very thread the signal, which stops the process before it
@@ -38,7 +39,7 @@ func orphaned() bool {
 // child is a process by its number and its start, which together mean only one.
 type child struct {
 	pid   int
-	start string // in clock ticks since boot (proc(5), field 22)
+	start uint64 // in clock ticks since boot (proc_pid_stat(5))
 }
 
 // pauseRounds bounds the search for processes that were forked during the search.
@@ -90,18 +91,17 @@ func jailed() []child {
 	return all
 }
 
-// stat reads a process's parent and start. The name before them may hold anything.
-func stat(pid int) (parent int, start string) {
+// stat reads a process's parent and start; 0 for one that has gone.
+func stat(pid int) (parent int, start uint64) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return 0, ""
+		return 0, 0
 	}
-	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	if len(fields) < 20 {
-		return 0, ""
+	row, err := procfs.ParseStat(b)
+	if err != nil {
+		return 0, 0
 	}
-	parent, _ = strconv.Atoi(string(fields[1]))
-	return parent, string(fields[19])
+	return row.PPID, row.Start
 }
 
 // signal goes through a descriptor of the process, which a number that is used again

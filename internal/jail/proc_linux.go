@@ -1,7 +1,6 @@
 package jail
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"strconv"
@@ -9,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/procfs"
 )
 
 // proc is one row of the process table (proc_pid_stat(5)).
@@ -73,7 +74,11 @@ func (realProc) stat(pid int) (proc, error) {
 	if err != nil {
 		return proc{}, err
 	}
-	return parseStat(pid, buf[:n])
+	row, err := procfs.ParseStat(buf[:n])
+	if err != nil {
+		return proc{}, err
+	}
+	return proc{pid: pid, ppid: row.PPID, state: row.State, start: row.Start}, nil
 }
 
 // waits says whether a process sleeps in wait4(2) or waitid(2), see proc_pid_syscall(5).
@@ -116,24 +121,6 @@ func slurp(path string, buf []byte) (n int, err error) {
 		}
 	}
 	return n, nil
-}
-
-// parseStat reads past the command's name, which may hold anything.
-func parseStat(pid int, b []byte) (proc, error) {
-	i := bytes.LastIndexByte(b, ')')
-	if i < 0 {
-		return proc{}, errors.New("cannot parse /proc/<pid>/stat")
-	}
-	f := strings.Fields(string(b[i+1:]))
-	if len(f) < 20 {
-		return proc{}, errors.New("cannot parse /proc/<pid>/stat")
-	}
-	ppid, err1 := strconv.Atoi(f[1])
-	start, err2 := strconv.ParseUint(f[19], 10, 64)
-	if err := errors.Join(err1, err2); err != nil {
-		return proc{}, err
-	}
-	return proc{pid: pid, ppid: ppid, state: f[0][0], start: start}, nil
 }
 
 func (t realProc) all() ([]proc, error) {

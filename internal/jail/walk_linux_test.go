@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strconv"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -186,21 +185,8 @@ type aging struct {
 
 func (a *aging) stat(pid int) (proc, error) { a.n++; return proc{pid: pid, start: a.n}, nil }
 
-func TestParseStat(t *testing.T) {
-	line := func(name string) []byte {
-		return []byte("7 (" + name + ") S 3 7 7 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 4242 9 9")
-	}
-	for _, name := range []string{"sh", "a b", ") S 1 (", "", "x)\n(y"} {
-		if p, err := parseStat(7, line(name)); err != nil || p.ppid != 3 || p.start != 4242 || p.state != 'S' {
-			t.Errorf("%q: got %+v %v", name, p, err)
-		}
-	}
-	for _, bad := range []string{"", "7 sh S 3", "7 (sh) S", "7 (sh) S x" + string(line("sh")[10:])} {
-		if _, err := parseStat(7, []byte(bad)); err == nil {
-			t.Errorf("%q was taken", bad)
-		}
-	}
-	if self, err := (realProc{}).stat(os.Getpid()); err != nil || self.ppid != os.Getppid() {
-		t.Errorf("got %+v %v of %s", self, err, strconv.Itoa(os.Getpid()))
+func TestStat(t *testing.T) {
+	if self, err := (realProc{}).stat(os.Getpid()); err != nil || self.pid != os.Getpid() || self.ppid != os.Getppid() || self.start == 0 || self.state == 0 {
+		t.Errorf("got %+v %v of %d", self, err, os.Getpid())
 	}
 }

@@ -1,7 +1,6 @@
 package roots
 
 import (
-	"bytes"
 	"os"
 	"strconv"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/host"
+	"sandboxd/internal/procfs"
 )
 
 // mountsOn looks for mounts on placeholders in every mount table that this process
@@ -146,14 +146,20 @@ func building(list []*placeholder, end time.Time) bool {
 const hungAfter = 30 * time.Second
 
 func hung(pid string) bool {
-	b, err := os.ReadFile("/proc/" + pid + "/stat")
-	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	row, err := statOf(pid)
 	var now unix.Timespec
-	if err != nil || len(fields) < 20 || unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
+	if err != nil || unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
 		return false
 	}
-	start, err := strconv.ParseInt(fields[19], 10, 64) // in hundredths of a second (proc_pid_stat(5))
-	return err == nil && time.Duration(now.Nano()) > time.Duration(start)*10*time.Millisecond+hungAfter
+	return time.Duration(now.Nano()) > time.Duration(row.Start)*10*time.Millisecond+hungAfter
+}
+
+func statOf(pid string) (procfs.Stat, error) {
+	b, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		return procfs.Stat{}, err
+	}
+	return procfs.ParseStat(b)
 }
 
 // concerns says whether a bubblewrap that builds a jail may still mount on one of the
@@ -213,16 +219,11 @@ func stray(pid string) bool {
 		return true
 	}
 	for range 4 { // init, supervisor, helper
-		stat, err := os.ReadFile("/proc/" + pid + "/stat")
-		if err != nil {
+		row, err := statOf(pid)
+		if err != nil || row.State == 'Z' || row.State == 'X' {
 			return false
 		}
-		// proc_pid_stat(5): the name, which may hold anything, then state and ppid.
-		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-		if len(fields) < 2 || fields[0] == "Z" || fields[0] == "X" {
-			return false
-		}
-		pid = fields[1]
+		pid = strconv.Itoa(row.PPID)
 		comm, err := os.ReadFile("/proc/" + pid + "/comm")
 		if err != nil {
 			return true

@@ -7,8 +7,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
+
+	"sandboxd/internal/procfs"
 )
 
 // NoNewFDs fails the test at its end if this process then holds descriptors that it
@@ -83,13 +84,11 @@ func readProcess(pid int) (Process, bool) {
 	if err != nil {
 		return Process{}, false
 	}
-	open, end := strings.IndexByte(string(b), '('), strings.LastIndexByte(string(b), ')')
-	f := strings.Fields(string(b)[end+1:])
-	if open < 0 || end < 0 || len(f) < 2 {
+	row, err := procfs.ParseStat(b)
+	if err != nil {
 		return Process{}, false
 	}
-	p := Process{PID: pid, State: f[0], Comm: string(b)[open+1 : end]}
-	p.PPID, _ = strconv.Atoi(f[1])
+	p := Process{PID: pid, PPID: row.PPID, State: string(row.State), Comm: string(row.Comm)}
 	p.PidNS, _ = os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
 	return p, true
 }

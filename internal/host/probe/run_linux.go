@@ -8,11 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/procfs"
 )
 
 // maxSaid bounds what is read of a program's output.
@@ -99,20 +100,15 @@ func children() []int {
 }
 
 func parentOf(pid int) int {
-	stat := setting(fmt.Sprintf("/proc/%d/stat", pid))
-	i := strings.LastIndexByte(stat, ')') // the name before it may hold anything
-	if i < 0 {
-		return -1
-	}
-	fields := strings.Fields(stat[i+1:])
-	if len(fields) < 2 {
-		return -1
-	}
-	n, err := strconv.Atoi(fields[1])
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return -1
 	}
-	return n
+	row, err := procfs.ParseStat(b)
+	if err != nil {
+		return -1
+	}
+	return row.PPID
 }
 
 func read(f *os.File) string {
