@@ -4,6 +4,8 @@ import (
 	"path"
 	"strconv"
 	"strings"
+
+	"sandboxd/internal/procfs"
 )
 
 // counter reads one "NAME VALUE" line of an events file (memory.events, pids.events,
@@ -29,27 +31,16 @@ func mounts(mountinfo string) []mount {
 	for line := range strings.Lines(mountinfo) {
 		left, right, ok := strings.Cut(line, " - ")
 		f := strings.Fields(left)
-		if ok && len(f) >= 6 && strings.HasPrefix(right, "cgroup2 ") {
-			found = append(found, mount{unescape(f[3]), unescape(f[4])})
+		if !ok || len(f) < 6 || !strings.HasPrefix(right, "cgroup2 ") {
+			continue
+		}
+		root, ok := procfs.Unescape(f[3])
+		point, ok2 := procfs.Unescape(f[4])
+		if ok && ok2 {
+			found = append(found, mount{root, point})
 		}
 	}
 	return found
-}
-
-// unescape undoes mountinfo's \040 for a blank, and its like.
-func unescape(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(n))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
 }
 
 // ancestor finds where the deepest cgroup above both own (a path of

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"sandboxd/internal/host"
+	"sandboxd/internal/procfs"
 )
 
 // Mount is one line of /proc/PID/mountinfo; see proc_pid_mountinfo(5).
@@ -47,9 +48,9 @@ func parseMount(line string) (Mount, bool) {
 	}
 	id, ok1 := number(fields[0])
 	parent, ok2 := number(fields[1])
-	root, ok3 := unescape(fields[3])
-	point, ok4 := unescape(fields[4])
-	fstype, ok5 := unescape(fields[sep+1])
+	root, ok3 := procfs.Unescape(fields[3])
+	point, ok4 := procfs.Unescape(fields[4])
+	fstype, ok5 := procfs.Unescape(fields[sep+1])
 	ok := ok1 && ok2 && ok3 && ok4 && ok5 && strings.HasPrefix(point, "/") && fields[2] != ""
 	return Mount{ID: id, Parent: parent, Dev: fields[2], Root: root, Point: point, FSType: fstype}, ok
 }
@@ -66,37 +67,6 @@ func number(s string) (uint64, bool) {
 		n = n*10 + uint64(c-'0')
 	}
 	return n, true
-}
-
-// unescape undoes the kernel's mangling: a space, tab, newline, backslash and '#'
-// stand as a backslash and three octal digits.
-func unescape(s string) (string, bool) {
-	if !strings.Contains(s, `\`) {
-		return s, true
-	}
-	out := make([]byte, 0, len(s))
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' {
-			out = append(out, s[i])
-			continue
-		}
-		if i+3 >= len(s) {
-			return "", false
-		}
-		n := 0
-		for _, c := range []byte(s[i+1 : i+4]) {
-			if c < '0' || c > '7' {
-				return "", false
-			}
-			n = n*8 + int(c-'0')
-		}
-		if n > 0xff {
-			return "", false
-		}
-		out = append(out, byte(n))
-		i += 3
-	}
-	return string(out), true
 }
 
 // mountAt finds the mount that the directory dir lies on: by its id where the

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"sandboxd/internal/procfs"
 )
 
 func TestParseMountinfo(t *testing.T) {
@@ -68,7 +70,7 @@ func FuzzParseMountinfo(f *testing.F) {
 			if !strings.HasPrefix(m.Point, "/") {
 				t.Errorf("mount point %q", m.Point)
 			}
-			if back, ok := unescape(escape.Replace(m.Point)); !ok || back != m.Point {
+			if back, ok := procfs.Unescape(escape.Replace(m.Point)); !ok || back != m.Point {
 				t.Errorf("%q becomes %q", m.Point, back)
 			}
 		}

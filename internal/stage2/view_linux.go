@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandboxd/internal/procfs"
 	"sandboxd/internal/stage2/spec"
 )
 
@@ -177,32 +178,8 @@ func parseMount(line []byte) (m spec.HostMount, writable, ok bool) {
 	if len(f) < 7 {
 		return m, false, false
 	}
-	m.Path, ok = unmangle(f[4])
+	m.Path, ok = procfs.Unescape(string(f[4]))
 	m.Device = string(f[2])
 	options := string(f[5])
 	return m, options != "ro" && !strings.HasPrefix(options, "ro,"), ok
-}
-
-// unmangle undoes the kernel's escapes, a backslash and three octal digits.
-func unmangle(b []byte) (string, bool) {
-	if bytes.IndexByte(b, '\\') < 0 {
-		return string(b), true
-	}
-	var out []byte
-	for i := 0; i < len(b); i++ {
-		if b[i] != '\\' {
-			out = append(out, b[i])
-			continue
-		}
-		if i+4 > len(b) {
-			return "", false
-		}
-		n, err := strconv.ParseUint(string(b[i+1:i+4]), 8, 8)
-		if err != nil {
-			return "", false
-		}
-		out = append(out, byte(n))
-		i += 3
-	}
-	return string(out), true
 }
