@@ -3,12 +3,44 @@
 package stage2
 
 import (
+	"os"
 	"strconv"
 
 	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/stage2/spec"
 )
+
+// begin is Main on the thread that is to call execve: 2 when its descriptors are not those
+// of a stage 2, else 1 after a failure went to fd 4 (or nobody was there to read it).
+func begin() int {
+	if !isStage2() {
+		os.Stderr.WriteString(usage)
+		return exitUsage
+	}
+	if f := guarded(); f != nil {
+		send(f.Append(nil))
+	}
+	return exitFailed
+}
+
+// isStage2 tells a stage 2 from a person's command line.
+func isStage2() bool {
+	var st unix.Stat_t
+	if unix.Fstat(spec.SpecFD, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return false
+	}
+	kind, err := unix.GetsockoptInt(spec.ReportFD, unix.SOL_SOCKET, unix.SO_TYPE)
+	if err != nil || kind != reportType {
+		return false
+	}
+	for fd := spec.StdinFD; fd <= spec.StderrFD; fd++ {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil {
+			return false
+		}
+	}
+	return true
+}
 
 // guarded turns a defect of ours into a failure with a name: a Go trace would
 // otherwise be all there is.
@@ -72,12 +104,4 @@ func (p *process) require() *spec.Failure {
 		}
 	}
 	return nil
-}
-
-// stricter is the limit in force where it is below the one that was asked for, else 0.
-func stricter(held, asked uint64) uint64 {
-	if held < asked {
-		return held
-	}
-	return 0
 }

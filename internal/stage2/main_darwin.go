@@ -16,34 +16,11 @@ import (
 // process already. It returns only when the command does not run: with 2 when its
 // descriptors are not those of a stage 2, else with 1.
 func Main() int {
-	if !isStage2() {
-		os.Stderr.WriteString(usage)
-		return exitUsage
-	}
-	if f := guarded(); f != nil {
-		send(f.Append(nil))
-	}
-	return exitFailed
+	return begin()
 }
 
-// isStage2 tells a stage 2 from a person's command line. A local socket of macOS has
-// no SOCK_SEQPACKET, so fd 4 is a stream.
-func isStage2() bool {
-	var st unix.Stat_t
-	if unix.Fstat(spec.SpecFD, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return false
-	}
-	kind, err := unix.GetsockoptInt(spec.ReportFD, unix.SOL_SOCKET, unix.SO_TYPE)
-	if err != nil || kind != unix.SOCK_STREAM {
-		return false
-	}
-	for fd := spec.StdinFD; fd <= spec.StderrFD; fd++ {
-		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil {
-			return false
-		}
-	}
-	return true
-}
+// reportType is the kind of fd 4: a local socket of macOS has no SOCK_SEQPACKET.
+const reportType = unix.SOCK_STREAM
 
 // process is what the steps share.
 type process struct {

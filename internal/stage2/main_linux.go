@@ -1,7 +1,6 @@
 package stage2
 
 import (
-	"os"
 	"runtime"
 	"syscall"
 
@@ -18,33 +17,11 @@ func Main() int {
 	// Landlock, no_new_privs and the signal mask belong to a thread, and execve
 	// keeps those of the thread that calls it: never leave this one.
 	runtime.LockOSThread()
-	if !isStage2() {
-		os.Stderr.WriteString(usage)
-		return exitUsage
-	}
-	if f := guarded(); f != nil {
-		send(f.Append(nil))
-	}
-	return exitFailed
+	return begin()
 }
 
-// isStage2 tells a stage 2 from a person's command line.
-func isStage2() bool {
-	var st unix.Stat_t
-	if unix.Fstat(spec.SpecFD, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return false
-	}
-	kind, err := unix.GetsockoptInt(spec.ReportFD, unix.SOL_SOCKET, unix.SO_TYPE)
-	if err != nil || kind != unix.SOCK_SEQPACKET {
-		return false
-	}
-	for fd := spec.StdinFD; fd <= spec.StderrFD; fd++ {
-		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil {
-			return false
-		}
-	}
-	return true
-}
+// reportType is the kind of fd 4.
+const reportType = unix.SOCK_SEQPACKET
 
 // process is what the steps share.
 type process struct {

@@ -16,23 +16,8 @@ const (
 // processes are tried here as well: the helper has judged whether the number of the
 // user's processes leaves room for the second.
 func (p *process) rlimits() *spec.Failure {
-	if n := p.spec.FsizeBytes; n != 0 {
-		held, err := lower(unix.RLIMIT_FSIZE, n, n)
-		if err != nil {
-			return failure(spec.StepRlimit, "cannot set RLIMIT_FSIZE", err)
-		}
-		p.report.RlimitFsize, p.report.FsizeInherited = true, stricter(held, n)
-	}
-	if n := p.spec.CPUSeconds; n != 0 {
-		hard := n
-		if n < unix.RLIM_INFINITY {
-			hard++
-		}
-		held, err := lower(unix.RLIMIT_CPU, n, hard)
-		if err != nil {
-			return failure(spec.StepRlimit, "cannot set RLIMIT_CPU", err)
-		}
-		p.report.RlimitCPU, p.report.CPUInherited = true, stricter(held, n)
+	if f := p.ownRlimits(); f != nil {
+		return f
 	}
 	if n := p.spec.MemBytes; n != 0 {
 		// The kernel answers EINVAL to a finite one below what is mapped already, and

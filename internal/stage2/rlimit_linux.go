@@ -12,24 +12,8 @@ import (
 // processes are the cgroup's: RLIMIT_AS kills node, Java and Go at start, and
 // RLIMIT_NPROC counts everything of the user (setrlimit(2)).
 func (p *process) rlimits() *spec.Failure {
-	if n := p.spec.FsizeBytes; n != 0 {
-		held, err := lower(unix.RLIMIT_FSIZE, n, n)
-		if err != nil {
-			return failure(spec.StepRlimit, "cannot set RLIMIT_FSIZE", err)
-		}
-		p.report.RlimitFsize, p.report.FsizeInherited = true, stricter(held, n)
-	}
-	if n := p.spec.CPUSeconds; n != 0 {
-		// SIGXCPU at the soft limit, SIGKILL at the hard one a second later.
-		hard := n
-		if n < unix.RLIM_INFINITY {
-			hard++
-		}
-		held, err := lower(unix.RLIMIT_CPU, n, hard)
-		if err != nil {
-			return failure(spec.StepRlimit, "cannot set RLIMIT_CPU", err)
-		}
-		p.report.RlimitCPU, p.report.CPUInherited = true, stricter(held, n)
+	if f := p.ownRlimits(); f != nil {
+		return f
 	}
 	// A core file would carry the command's memory to wherever the host's core_pattern
 	// sends it. Where that is a program of root's, which a crash would start outside the
