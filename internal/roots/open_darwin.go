@@ -107,26 +107,6 @@ func nodeOf(st *unix.Stat_t) host.Node {
 	}
 }
 
-func kindOf(mode uint32) host.Kind {
-	switch mode & unix.S_IFMT {
-	case unix.S_IFDIR:
-		return host.Dir
-	case unix.S_IFREG:
-		return host.File
-	case unix.S_IFLNK:
-		return host.Link
-	case unix.S_IFSOCK:
-		return host.Socket
-	case unix.S_IFIFO:
-		return host.Fifo
-	case unix.S_IFCHR:
-		return host.CharDevice
-	case unix.S_IFBLK:
-		return host.BlockDevice
-	}
-	return host.Unknown
-}
-
 // descriptorBudget is how many descriptors one survey may keep; macOS starts
 // programs with a soft limit of 256.
 func descriptorBudget() int {
@@ -142,10 +122,4 @@ func dupFD(fd int) (int, error) {
 		return noFD, errors.ErrUnsupported
 	}
 	return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-}
-
-func closeFD(fd int) {
-	if fd != noFD {
-		unix.Close(fd)
-	}
 }

@@ -105,26 +105,6 @@ func nodeOf(fd int) (host.Node, error) {
 	}, nil
 }
 
-func kindOf(mode uint32) host.Kind {
-	switch mode & unix.S_IFMT {
-	case unix.S_IFDIR:
-		return host.Dir
-	case unix.S_IFREG:
-		return host.File
-	case unix.S_IFLNK:
-		return host.Link
-	case unix.S_IFSOCK:
-		return host.Socket
-	case unix.S_IFIFO:
-		return host.Fifo
-	case unix.S_IFCHR:
-		return host.CharDevice
-	case unix.S_IFBLK:
-		return host.BlockDevice
-	}
-	return host.Unknown
-}
-
 // descriptorBudget is how many descriptors one survey may keep: a good part of
 // the limit is left to pipes, sockets and the operations' duplicates.
 func descriptorBudget() int {
@@ -141,12 +121,6 @@ func descriptorBudget() int {
 
 func dupFD(fd int) (int, error) {
 	return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-}
-
-func closeFD(fd int) {
-	if fd != noFD {
-		unix.Close(fd)
-	}
 }
 
 // retry repeats a call that a signal interrupted; file systems in user space
