@@ -35,7 +35,7 @@ var rules = map[string]rule{
 	"internal/policy":     {pure: true, may: []string{"internal/mpack", "protocol"}},
 	"internal/env":        {pure: true, may: []string{"internal/host"}},
 	"internal/host":       {pure: true},
-	"internal/host/probe": {may: []string{"internal/host", "internal/bwrap", "internal/landlock", "internal/plan", "internal/procfs", "protocol"}},
+	"internal/host/probe": {may: []string{"internal/host", "internal/bwrap", "internal/landlock", "internal/plan", "internal/procfs", "internal/seatbelt", "protocol"}},
 	// spec is the pure vocabulary of what stage 2 must find; a plan lists it.
 	"internal/plan":                {pure: true, may: []string{"internal/host", "internal/stage2/spec", "protocol"}},
 	"internal/policy/jsonfile":     {pure: true, may: []string{"internal/mpack", "internal/policy", "protocol"}},

@@ -1,9 +1,7 @@
 package jail
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -33,8 +31,8 @@ type Host struct {
 	userDirs []string   // the user's own temporary and cache directories, physical
 }
 
-// trialBound is how long one of the programs below may take.
-const trialBound = 30 * time.Second
+// getconfBound is how long getconf(1) may take.
+const getconfBound = 30 * time.Second
 
 // NewHost probes the machine and removes what killed helpers left. The end of ctx
 // cuts the look at Seatbelt short.
@@ -50,7 +48,7 @@ func NewHost(ctx context.Context, c Config) (*Host, error) {
 		}
 	}
 	h := &Host{Config: c, Facts: facts, path: os.Getenv("PATH")}
-	h.profiles, h.noJail = seatbelt.Classify(trial(ctx))
+	h.profiles, h.noJail = seatbelt.Classify(probe.TrySeatbelt(ctx))
 	for _, name := range []string{"DARWIN_USER_TEMP_DIR", "DARWIN_USER_CACHE_DIR"} {
 		if dir := userDir(ctx, name); dir != "" {
 			h.userDirs = append(h.userDirs, dir)
@@ -60,31 +58,9 @@ func NewHost(ctx context.Context, c Config) (*Host, error) {
 	return h, nil
 }
 
-// trial applies a profile that denies nothing: inside another sandbox the kernel
-// refuses even that.
-func trial(ctx context.Context) seatbelt.Attempt {
-	if _, err := os.Stat(seatbelt.Path); errors.Is(err, os.ErrNotExist) {
-		return seatbelt.Attempt{Missing: true}
-	}
-	ctx, cancel := context.WithTimeout(ctx, trialBound)
-	defer cancel()
-	var said bytes.Buffer
-	cmd := exec.CommandContext(ctx, seatbelt.Path, "-p", seatbelt.Trial, seatbelt.TrialProgram)
-	cmd.Env, cmd.Dir, cmd.Stderr, cmd.WaitDelay = []string{}, "/", &said, time.Second
-	err := cmd.Run()
-	a := seatbelt.Attempt{TimedOut: ctx.Err() != nil, Stderr: said.String()}
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		a.Exit = exit.ExitCode()
-	} else if err != nil {
-		a.StartErr = err.Error()
-	}
-	return a
-}
-
 // userDir asks getconf(1), which needs no cgo. Only a directory of this user counts.
 func userDir(ctx context.Context, name string) string {
-	ctx, cancel := context.WithTimeout(ctx, trialBound)
+	ctx, cancel := context.WithTimeout(ctx, getconfBound)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/usr/bin/getconf", name)
 	cmd.Env, cmd.Dir, cmd.WaitDelay = []string{}, "/", time.Second
