@@ -126,25 +126,9 @@ func (e explainer) environment(t task, sc explain.Scene) environmentOf {
 	in := env.Input{
 		Allow: t.policy.EnvAllow, Request: t.environment(e.s.Environ, nil),
 		HelperPath: getenv(e.s.Environ, "PATH"), Layout: sc.Facts.Layout, Scratch: sc.Plan.Scratch,
-		View: func(path string) (readable, writable bool) {
-			v := sc.Plan.At(path)
-			switch v.Effect {
-			case plan.ReadWrite:
-				return true, true
-			case plan.Private:
-				return true, v.Op.Class == plan.ScratchTmpfs || host.Beneath(path, "/dev/shm")
-			}
-			return v.Effect == plan.ReadOnly, false
-		},
+		View: sc.Plan.Access,
 	}
-	for _, op := range sc.Plan.Ops {
-		switch op.Class {
-		case plan.Writable, plan.MountRW, plan.ScratchPath:
-			in.Writable = append(in.Writable, op.Path)
-		case plan.ScratchTmpfs:
-			in.Writable, in.Tmpfs = append(in.Writable, op.Path), true
-		}
-	}
+	in.Writable, in.Tmpfs = sc.Plan.Writable()
 	built := env.Build(in)
 	out := environmentOf{Passed: []string{}, LeftOut: []string{}, Path: list0(built.Path), PathLeftOut: []dirLeft{}}
 	have := map[string]bool{}

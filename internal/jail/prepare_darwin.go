@@ -97,14 +97,10 @@ func (j *job) survey() error {
 func (j *job) environment() env.Input {
 	in := env.Input{
 		Allow: j.req.Policy.EnvAllow, Request: j.req.Env, HelperPath: j.host.path,
-		Layout: j.facts.Layout, Scratch: j.plan.Scratch, Writable: slices.Clone(j.host.userDirs),
+		Layout: j.facts.Layout, Scratch: j.plan.Scratch,
 	}
-	for _, op := range j.plan.Ops {
-		switch op.Class {
-		case plan.Writable, plan.MountRW, plan.ScratchPath, plan.ScratchTmpfs:
-			in.Writable = append(in.Writable, op.Path)
-		}
-	}
+	dirs, _ := j.plan.Writable()
+	in.Writable = append(slices.Clone(j.host.userDirs), dirs...)
 	if j.jailed() {
 		in.View = j.view
 	}

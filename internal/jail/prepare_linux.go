@@ -122,32 +122,13 @@ func (j *job) environment() env.Input {
 		Allow: j.req.Policy.EnvAllow, Request: j.req.Env, HelperPath: j.host.path,
 		Layout: j.facts.Layout, Scratch: j.plan.Scratch,
 	}
-	for _, op := range j.plan.Ops {
-		switch op.Class {
-		case plan.Writable, plan.MountRW, plan.ScratchPath:
-			in.Writable = append(in.Writable, op.Path)
-		case plan.ScratchTmpfs:
-			in.Writable, in.Tmpfs = append(in.Writable, op.Path), true
-		}
-	}
+	in.Writable, in.Tmpfs = j.plan.Writable()
 	if j.jailed() {
-		in.View = j.view
+		in.View = j.plan.Access
 	} else {
 		in.Scratch, in.Tmpfs = degradedScratch(j.req.Policy), false
 	}
 	return in
-}
-
-// view says what the command may do at a physical path.
-func (j *job) view(path string) (readable, writable bool) {
-	v := j.plan.At(path)
-	switch v.Effect {
-	case plan.ReadWrite:
-		return true, true
-	case plan.Private:
-		return true, v.Op.Class == plan.ScratchTmpfs || host.Beneath(path, "/dev/shm")
-	}
-	return v.Effect == plan.ReadOnly, false
 }
 
 // degradedScratch is the scratch of a host that cannot mount one.

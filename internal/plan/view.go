@@ -39,6 +39,30 @@ func (p Plan) At(path string) View {
 	return View{Index: -1}
 }
 
+// Access says what a command can do at a canonical path of the jail.
+func (p Plan) Access(path string) (readable, writable bool) {
+	v := p.At(path)
+	switch v.Effect {
+	case ReadWrite:
+		return true, true
+	case Private:
+		return true, v.Op.Class == ScratchTmpfs || host.Beneath(path, "/dev/shm")
+	}
+	return v.Effect == ReadOnly, false
+}
+
+// Writable lists the directories that are there for the command to write, and says
+// whether the scratch among them is a tmpfs of its own.
+func (p Plan) Writable() (dirs []string, tmpfs bool) {
+	for _, op := range p.Ops {
+		switch op.Class {
+		case Writable, MountRW, ScratchPath, ScratchTmpfs:
+			dirs, tmpfs = append(dirs, op.Path), tmpfs || op.Class == ScratchTmpfs
+		}
+	}
+	return dirs, tmpfs
+}
+
 // replay looks at every operation once. next is where a reproduced link leads.
 func (p Plan) replay(path string) (v View, next string) {
 	v.Index = -1
