@@ -4,9 +4,7 @@ package jail
 
 import (
 	"errors"
-	"fmt"
 	"os"
-	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -83,29 +81,6 @@ func (r *Run) exitOf(j *job, out, errs *pump, e ended) *protocol.ExecExit {
 		x.StderrBytes, x.StderrTruncated = errs.sent, errs.truncated
 	}
 	return x
-}
-
-// label names the policy list that a path stands in.
-func label(p protocol.Policy) func(string) string {
-	return func(path string) string {
-		for _, l := range []struct {
-			name  string
-			paths []string
-		}{{"writable_roots", p.WritableRoots}, {"readable_roots", p.ReadableRoots}, {"protected", p.Protected}} {
-			if i := slices.Index(l.paths, path); i >= 0 {
-				return fmt.Sprintf("%s[%d]", l.name, i)
-			}
-		}
-		for i, m := range p.Mounts {
-			if m.Path == path {
-				return fmt.Sprintf("mounts[%d].path", i)
-			}
-		}
-		if path == p.Scratch {
-			return "scratch"
-		}
-		return ""
-	}
 }
 
 // unheard says whether a report's descriptor has a message or its end to be read, or

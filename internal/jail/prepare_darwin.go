@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -51,18 +50,10 @@ func (j *job) build() error {
 	if err := j.survey(); err != nil {
 		return err
 	}
-	if j.plan, err = plan.Build(j.req.Policy, j.facts); err != nil {
+	if err := j.draft(); err != nil {
 		return err
 	}
-	j.audit = plan.AuditOf(j.plan, j.req.Policy)
-	cwd, err := j.plan.CheckCwd(j.req.Cwd, j.facts)
-	if err != nil {
-		return err
-	}
-	e := env.Build(j.environment())
-	limits := j.req.Policy.Limits
-	j.spec = spec.Spec{Command: spec.Command{Argv: j.req.Argv, Env: e.Env, Path: e.Path, Cwd: cwd},
-		FsizeBytes: limits.FsizeBytes, CPUSeconds: limits.CPUSeconds, MemBytes: limits.MemBytes, Pids: limits.Pids}
+	j.spec.MemBytes, j.spec.Pids = j.req.Policy.Limits.MemBytes, j.req.Policy.Limits.Pids
 	j.processes()
 	if j.jailed() {
 		if err := j.render(); err != nil {
@@ -156,24 +147,8 @@ func (j *job) checks() []spec.Check {
 	})
 }
 
-// demand refuses, before anything runs, what --require-enforced cannot accept.
-func (j *job) demand() error {
-	if !j.host.RequireEnforced {
-		return nil
-	}
-	required := protocol.Required(j.req.Policy, "darwin", nil)
-	known := report.Foreseen(j.outcome(ended{}))
-	if missing := protocol.Missing(required, known, j.host.AcceptSkip); len(missing) > 0 {
-		return refused("cannot enforce %s on this host, and --require-enforced demands it; --accept-skip TAG names what may be missing",
-			strings.Join(missing, ", "))
-	}
-	for _, tag := range required {
-		if !slices.Contains(j.host.AcceptSkip, tag) {
-			j.spec.Require = append(j.spec.Require, tag)
-		}
-	}
-	return nil
-}
+// required lists what the policy promises.
+func (j *job) required() []string { return protocol.Required(j.req.Policy, "darwin", nil) }
 
 // outcome is what the report is made from.
 func (j *job) outcome(e ended) report.Outcome {

@@ -55,18 +55,9 @@ func (j *job) build() error {
 	if err := j.survey(); err != nil {
 		return err
 	}
-	var err error
-	if j.plan, err = plan.Build(j.req.Policy, j.facts); err != nil {
+	if err := j.draft(); err != nil {
 		return err
 	}
-	j.audit = plan.AuditOf(j.plan, j.req.Policy)
-	cwd, err := j.plan.CheckCwd(j.req.Cwd, j.facts)
-	if err != nil {
-		return err
-	}
-	e := env.Build(j.environment())
-	j.spec = spec.Spec{Command: spec.Command{Argv: j.req.Argv, Env: e.Env, Path: e.Path, Cwd: cwd},
-		FsizeBytes: j.req.Policy.Limits.FsizeBytes, CPUSeconds: j.req.Policy.Limits.CPUSeconds}
 	if j.jailed() {
 		if err := j.render(); err != nil {
 			return err
@@ -201,24 +192,10 @@ func (j *job) program() []string {
 	return nil
 }
 
-// demand refuses, before anything runs, what --require-enforced cannot accept.
-func (j *job) demand() error {
-	if !j.host.RequireEnforced {
-		return nil
-	}
+// required lists what the policy promises; a kernel without Landlock is no fault of it.
+func (j *job) required() []string {
 	has := func(tag string) bool { return tag != protocol.TagLandlock || j.facts.LandlockABI > 0 }
-	required := protocol.Required(j.req.Policy, "linux", has)
-	known := report.Foreseen(j.outcome(ended{}))
-	if missing := protocol.Missing(required, known, j.host.AcceptSkip); len(missing) > 0 {
-		return refused("cannot enforce %s on this host, and --require-enforced demands it; --accept-skip TAG names what may be missing",
-			strings.Join(missing, ", "))
-	}
-	for _, tag := range required {
-		if !slices.Contains(j.host.AcceptSkip, tag) {
-			j.spec.Require = append(j.spec.Require, tag)
-		}
-	}
-	return nil
+	return protocol.Required(j.req.Policy, "linux", has)
 }
 
 // outcome is what the report is made from.
