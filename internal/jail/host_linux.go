@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -35,16 +34,6 @@ type Host struct {
 	serial     atomic.Uint64 // of executions, for the names of their cgroups
 	standing   standing
 	noExitInfo atomic.Bool // this kernel's pidfds do not tell exit statuses
-}
-
-// standing is the standby, if there is one.
-type standing struct {
-	sync.Mutex
-	keeper  *keeper
-	running int // executions
-	closed  bool
-	holding sync.WaitGroup // keepers that have put something on the host
-	left    error          // the first thing that they could not take away again
 }
 
 // namespaceKinds are those that bubblewrap makes anew, by their names below

@@ -1,0 +1,95 @@
+package jail
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/stage2/spec"
+)
+
+// recipe is all that the jail of a job is made from.
+func (j *job) recipe() []byte {
+	s := j.spec
+	s.Command, s.Standby = spec.Command{}, false
+	b := s.Append(nil)
+	for _, arg := range j.bwrap.Args {
+		b = append(append(b, arg...), 0)
+	}
+	for _, in := range j.bwrap.Inherit {
+		b = fmt.Appendf(b, "%d %q %v %q\n", in.Kind, in.Path, in.ID, in.Content)
+	}
+	for _, op := range j.plan.Ops {
+		b = fmt.Appendf(b, "%d %q %v %d\n", op.Class, op.Path, op.Node.ID, op.Node.Rdev)
+	}
+	l := j.req.Policy.Limits
+	return fmt.Appendf(b, "%d %d %q", l.MemBytes, l.Pids, j.noGroup)
+}
+
+// fits says whether the standby is the jail that a job asks for, untouched. The host
+// may have replaced what lies under a mount meanwhile, which takes the mount away.
+func (k *keeper) fits(r *Run, j *job) bool {
+	if j.bwrap == nil || !bytes.Equal(j.recipe(), k.recipe) {
+		return false
+	}
+	// Where the kernel refused the standby's birth in its cgroup, a cgroup that can be
+	// made by now has nothing in it.
+	if j.group != k.job.group {
+		return false
+	}
+	late := time.NewTimer(LaunchBound)
+	defer late.Stop()
+	select { // it may be half built, which is still less to wait for
+	case <-k.heard:
+	case <-r.stop:
+		return false
+	case <-late.C:
+		return false
+	}
+	k.p.mu.Lock()
+	gone := k.p.reaped
+	k.p.mu.Unlock()
+	if gone || !k.parked {
+		return false
+	}
+	ev, err := pollOnce(k.p.table, unix.POLLPRI, 0)
+	return err == nil && ev == 0
+}
+
+// take gives the process to a job whose jail it is, with its command; false means that
+// the standby is gone and the job has to start its own.
+func (k *keeper) take(r *Run, j *job) (*process, bool, error) {
+	if k.fits(r, j) && k.command(j.spec.Command) == nil {
+		k.job.group = nil // the job has it
+		return k.p, true, nil
+	}
+	shared := j.group != nil && j.group == k.job.group
+	k.discard()
+	if shared {
+		j.group, j.spare = nil, nil
+		return nil, false, j.ceilings()
+	}
+	return nil, false, nil
+}
+
+// command hands the command over: it is the last that a standby needs.
+func (k *keeper) command(c spec.Command) error {
+	f, err := memfd("command", c.Append(nil))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	conn, err := k.p.report.SyscallConn()
+	if err != nil {
+		return err
+	}
+	rights := unix.UnixRights(int(f.Fd()))
+	var serr error
+	err = conn.Control(func(fd uintptr) {
+		serr = unix.Sendmsg(int(fd), []byte{0}, rights, nil, unix.MSG_NOSIGNAL)
+	})
+	return errors.Join(err, serr)
+}
