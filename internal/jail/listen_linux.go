@@ -1,0 +1,69 @@
+package jail
+
+import "time"
+
+// event is one thing that fd 4 said.
+type event struct {
+	message
+	err error
+}
+
+// listen reads fd 4 until its end.
+func (s *supervision) listen() {
+	defer close(s.heard)
+	defer s.p.report.Close()
+	buf := letters.Get().(*[]byte)
+	defer letters.Put(buf)
+	for {
+		m, err := receive(s.p.report, *buf)
+		select {
+		case s.events <- event{m, err}:
+		case <-s.quit:
+			m.close()
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// look waits for the end of the payload on its pidfd.
+func (s *supervision) look() {
+	defer close(s.looked)
+	err := s.exit.Wait()
+	select {
+	case <-s.quit: // it was interrupted
+		if err != nil {
+			return
+		}
+	default:
+	}
+	close(s.gone)
+}
+
+// hush joins what listens, and gives back what it heard too late.
+func (s *supervision) hush() {
+	close(s.quit)
+	_ = s.p.report.SetReadDeadline(time.Unix(1, 0))
+	<-s.heard
+	if s.exit != nil {
+		s.exit.Interrupt()
+		defer s.exit.Close()
+	}
+	for _, joined := range []chan struct{}{s.looked, s.harvested} {
+		if joined != nil {
+			<-joined
+		}
+	}
+	for {
+		select {
+		case ev := <-s.events:
+			ev.close()
+		default:
+			return
+		}
+	}
+}
+
+func (s *supervision) unheard() bool { return unheard(s.p.report, len(s.events)) }
