@@ -1,0 +1,179 @@
+package roots
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/host"
+	"sandboxd/internal/plan"
+)
+
+// try makes or opens the placeholder and locks it. False means: the name led
+// somewhere else in between, start over.
+func (p *placeholder) try() (bool, error) {
+	// A descriptor in reserve: what was made and then cannot be opened would stay
+	// behind unmarked, and unlinking it could take another helper's mount away.
+	spare, err := dupFD(int(p.parent.Fd()))
+	if err != nil {
+		return false, err
+	}
+	made, err := p.make()
+	unix.Close(spare)
+	if err != nil {
+		return false, err
+	}
+	fd, err := openat(int(p.parent.Fd()), p.name, p.openFlags())
+	if made && errors.Is(err, unix.EACCES) {
+		fd, err = p.admit()
+	}
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return false, nil
+	case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
+		return false, errMoved
+	case err != nil:
+		return false, err
+	}
+	done := func(ok bool, err error) (bool, error) {
+		if !ok || err != nil {
+			unix.Close(fd)
+		}
+		return ok, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return done(false, err)
+	}
+	id := host.ID{Dev: uint64(st.Dev), Ino: st.Ino}
+	if made {
+		p.made = id
+	}
+	err = flock(fd, unix.LOCK_SH)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return done(false, nil) // being removed just now
+	}
+	if !p.leadsTo(id) {
+		return done(false, nil)
+	}
+	own := p.made == id || halfMade(&st) && int(st.Uid) == os.Geteuid()
+	if own && !p.whole {
+		if err := p.fill(fd); err != nil {
+			return done(false, err)
+		}
+	}
+	p.fd, p.id, p.own, p.locked = fd, id, own, err == nil
+	return true, nil
+}
+
+// flock does not wait for the lock, and is not given up for a signal.
+func flock(fd, how int) error {
+	_, err := retry(func() (int, error) { return 0, unix.Flock(fd, how|unix.LOCK_NB) })
+	return err
+}
+
+// make creates the name; false without an error means that it exists.
+func (p *placeholder) make() (bool, error) {
+	p.whole = false
+	var err error
+	switch {
+	case p.op.Class != plan.MaskFile:
+		err = unix.Mkdirat(int(p.parent.Fd()), p.name, madeDirMode)
+	case p.link(&err):
+		p.whole = err == nil
+	default:
+		var fd int
+		fd, err = unix.Openat(int(p.parent.Fd()), p.name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, madeFileMode)
+		if err == nil {
+			unix.Close(fd)
+		}
+	}
+	if errors.Is(err, unix.EEXIST) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// tmpfile is a variable for the tests of file systems that have none.
+var tmpfile = unix.O_TMPFILE
+
+// link makes a file that has its contents and its mark before it has a name, so that
+// nobody on the host ever reads half of it. False means that this file system has no
+// files without a name (open(2), O_TMPFILE), or takes no mark on one.
+func (p *placeholder) link(why *error) bool {
+	fd, err := retry(func() (int, error) {
+		return unix.Openat(int(p.parent.Fd()), ".", tmpfile|unix.O_RDWR|unix.O_CLOEXEC, emptyMode)
+	})
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	if _, err := unix.Write(fd, []byte(p.op.Content)); err != nil || unix.Fchmod(fd, p.fileMode()) != nil || !mark(fd) {
+		return false
+	}
+	*why = unix.Linkat(unix.AT_FDCWD, fdPath(fd), int(p.parent.Fd()), p.name, unix.AT_SYMLINK_FOLLOW)
+	return *why == nil || errors.Is(*why, unix.EEXIST)
+}
+
+// admit opens what was made just now with a umask that shuts its owner out. Only
+// that: whatever else stands there by now keeps its mode.
+func (p *placeholder) admit() (int, error) {
+	at, err := openat(int(p.parent.Fd()), p.name, walkFlags)
+	if err != nil {
+		return noFD, err
+	}
+	defer unix.Close(at)
+	node, err := nodeOf(at)
+	if err != nil {
+		return noFD, err
+	}
+	kind, mode := host.Dir, uint32(madeDirMode)
+	if p.op.Class == plan.MaskFile {
+		kind, mode = host.File, madeFileMode
+	}
+	if node.Kind != kind || int(node.UID) != os.Geteuid() || node.Nlink > 2 || kind == host.File && node.Nlink > 1 {
+		return noFD, unix.EACCES
+	}
+	// Through /proc, because fchmod(2) takes no O_PATH descriptor.
+	if err := unix.Chmod(fdPath(at), mode); err != nil {
+		return noFD, err
+	}
+	return openat(int(p.parent.Fd()), p.name, p.openFlags())
+}
+
+func (p *placeholder) fileMode() uint32 {
+	if p.op.Content == "" {
+		return emptyMode
+	}
+	return fileMode
+}
+
+func (p *placeholder) openFlags() int {
+	flags := unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NONBLOCK
+	if p.op.Class == plan.MaskFile {
+		return flags | unix.O_RDONLY
+	}
+	return flags | unix.O_RDONLY | unix.O_DIRECTORY
+}
+
+// fill finishes what was made here, or by a helper that was killed. Without a mark it
+// is still known as this process's own.
+func (p *placeholder) fill(fd int) error {
+	if p.op.Class != plan.MaskFile {
+		if mark(fd) {
+			_ = unix.Chmod(fdPath(fd), dirMode)
+		}
+		return nil
+	}
+	if p.op.Content != "" {
+		if err := os.WriteFile(fdPath(fd), []byte(p.op.Content), 0); err != nil {
+			// A file of other contents could harm its readers on the host.
+			return errors.Join(err, unix.Unlinkat(int(p.parent.Fd()), p.name, 0))
+		}
+	}
+	if !mark(fd) && p.op.Content == "" {
+		return nil // known by its mode
+	}
+	return unix.Fchmod(fd, p.fileMode()) // whatever the umask: the host's git reads it
+}
