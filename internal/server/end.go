@@ -7,49 +7,11 @@ import (
 	"time"
 
 	"sandboxd/internal/jail"
-	"sandboxd/protocol"
 )
 
 // endBound is how long an orderly end may take: the ladder, the kill bound, and
 // a moment for a broker that is slow to read its last frames.
 const endBound = jail.Grace + jail.KillBound + 3*time.Second
-
-// stdin passes bytes on. It waits only while the queue is full: the frames
-// behind it wait too, so the wait also ends with the execution, on a signal, and
-// when the broker hangs up.
-func (l *loop) stdin(id uint64, in jail.Input, eof bool) error {
-	stop := make(chan struct{})
-	defer close(stop)
-	var hangup <-chan struct{}
-	for {
-		if !l.current(id) {
-			l.fail(id, protocol.CodeNoExec, "no execution is running under id %d", id)
-			return nil
-		}
-		space := l.run.StdinSpace()
-		taken, err := l.run.Stdin(in, eof)
-		if err != nil {
-			l.fail(id, protocol.CodeNoExec, "%s", err)
-		}
-		if taken || err != nil {
-			return nil
-		}
-		if hangup == nil && l.hangup != nil {
-			hangup = l.hangup(stop)
-		}
-		select {
-		case <-space:
-		case <-l.freed: // the execution has ended
-			l.running = false
-		case <-l.signals:
-			return errOrderly
-		case <-hangup:
-			return errOrderly
-		case err := <-l.lost:
-			return fmt.Errorf("cannot write a frame: %w", err)
-		}
-	}
-}
 
 // end stops dispatching, climbs the ladder for a running execution, joins
 // everything, and says whether the end was orderly.
