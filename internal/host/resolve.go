@@ -38,7 +38,7 @@ func AnyPlaceholder(string, bool, Node) bool { return true }
 // ResolveAbsent is Resolve, but a placeholder that absent accepts is missing. It is
 // told the placeholder's path, and whether that is the last component.
 func (l Layout) ResolveAbsent(path string, absent func(path string, last bool, n Node) bool) Resolution {
-	w := walk{layout: l, at: "/", todo: split(path), absent: absent}
+	w := walk{layout: l, at: "/", todo: Split(path), absent: absent}
 	if !strings.HasPrefix(path, "/") {
 		w.res.Err = fmt.Errorf("cannot resolve %q: it is not absolute", path)
 		w.res.Path = path
@@ -120,11 +120,11 @@ func (w *walk) follow(at string, node Node) {
 		w.at = "/"
 		w.res.Node = w.layout["/"]
 	}
-	w.todo = append(split(node.Target), w.todo...)
+	w.todo = append(Split(node.Target), w.todo...)
 }
 
-// split gives the components of a path without the empty ones and ".".
-func split(path string) []string {
+// Split gives the components of a path without the empty ones and ".".
+func Split(path string) []string {
 	var out []string
 	for _, name := range strings.Split(path, "/") {
 		if name != "" && name != "." {
@@ -166,7 +166,7 @@ func Clean(dir, target string) string {
 	if strings.HasPrefix(target, "/") {
 		at = "/"
 	}
-	for _, name := range split(target) {
+	for _, name := range Split(target) {
 		if name == ".." {
 			at = Parent(at)
 		} else {

@@ -146,7 +146,7 @@ func (s *survey) walk(path string) (string, error) {
 	if !strings.HasPrefix(path, "/") {
 		return "", fmt.Errorf("cannot reach %q: it is not absolute", path)
 	}
-	at, todo, hops := "/", split(path), 0
+	at, todo, hops := "/", host.Split(path), 0
 	s.barred = ""
 	for len(todo) > 0 {
 		name := todo[0]
@@ -175,7 +175,7 @@ func (s *survey) walk(path string) (string, error) {
 			if strings.HasPrefix(node.Target, "/") {
 				at = "/"
 			}
-			todo = append(split(node.Target), todo...)
+			todo = append(host.Split(node.Target), todo...)
 		case host.Missing, host.Denied:
 			return "", nil
 		default:
@@ -237,17 +237,6 @@ func show(path string) string {
 		return q
 	}
 	return path
-}
-
-// split gives the components of a path without the empty ones and ".".
-func split(path string) []string {
-	var out []string
-	for _, name := range strings.Split(path, "/") {
-		if name != "" && name != "." {
-			out = append(out, name)
-		}
-	}
-	return out
 }
 
 func sorted(paths []string) []string {
