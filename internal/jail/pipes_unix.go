@@ -34,3 +34,14 @@ func (p *pipes) pipe(childReads bool) (child, ours *os.File, err error) {
 	p.child, p.ours = append(p.child, child), append(p.ours, ours)
 	return child, ours, nil
 }
+
+// streams makes the pipes of the command's three streams and of what its scaffolding
+// prints, in this order; stdin is the one that the child reads.
+func (p *pipes) streams(of *process) (child [4]*os.File, err error) {
+	for i, ours := range []**os.File{&of.stdin, &of.stdout, &of.stderr, &of.messages} {
+		if child[i], *ours, err = p.pipe(i == 0); err != nil {
+			return child, err
+		}
+	}
+	return child, nil
+}

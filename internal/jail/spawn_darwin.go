@@ -86,13 +86,10 @@ func (p *process) childFiles(ps *pipes, j *job) ([]*os.File, error) {
 		return nil, fmt.Errorf("cannot open %s: %w", os.DevNull, err)
 	}
 	ps.child = append(ps.child, null)
-	ends := [4]struct{ child, ours *os.File }{}
-	for i := range ends {
-		if ends[i].child, ends[i].ours, err = ps.pipe(i == 0); err != nil {
-			return nil, err
-		}
+	ends, err := ps.streams(p)
+	if err != nil {
+		return nil, err
 	}
-	p.stdin, p.stdout, p.stderr, p.messages = ends[0].ours, ends[1].ours, ends[2].ours, ends[3].ours
 	theirs, err := p.reportSocket(ps)
 	if err != nil {
 		return nil, err
@@ -102,7 +99,7 @@ func (p *process) childFiles(ps *pipes, j *job) ([]*os.File, error) {
 		return nil, err
 	}
 	ps.child = append(ps.child, specFile)
-	return []*os.File{null, null, ends[3].child, specFile, theirs, ends[0].child, ends[1].child, ends[2].child}, nil
+	return []*os.File{null, null, ends[3], specFile, theirs, ends[0], ends[1], ends[2]}, nil
 }
 
 // reportSocket makes the pair behind fd 4: a stream, which macOS ends with an end of

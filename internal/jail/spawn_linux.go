@@ -205,26 +205,10 @@ func (h *Host) childFiles(ps *pipes, p *process, j *job) ([]*os.File, error) {
 		return nil, fmt.Errorf("cannot open %s: %w", os.DevNull, err)
 	}
 	ps.child = append(ps.child, null)
-	in, ours, err := ps.pipe(true)
+	ends, err := ps.streams(p)
 	if err != nil {
 		return nil, err
 	}
-	p.stdin = ours
-	out, ours, err := ps.pipe(false)
-	if err != nil {
-		return nil, err
-	}
-	p.stdout = ours
-	errs, ours, err := ps.pipe(false)
-	if err != nil {
-		return nil, err
-	}
-	p.stderr = ours
-	msgs, ours, err := ps.pipe(false)
-	if err != nil {
-		return nil, err
-	}
-	p.messages = ours
 	ourReport, theirReport, err := reportSocket()
 	if err != nil {
 		return nil, err
@@ -236,7 +220,7 @@ func (h *Host) childFiles(ps *pipes, p *process, j *job) ([]*os.File, error) {
 		return nil, err
 	}
 	ps.child = append(ps.child, specFile)
-	files := []*os.File{null, null, msgs, specFile, theirReport, in, out, errs, h.Self}
+	files := []*os.File{null, null, ends[3], specFile, theirReport, ends[0], ends[1], ends[2], h.Self}
 	if j.bwrap == nil {
 		return files, nil
 	}
