@@ -1,14 +1,10 @@
 package jail
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"strings"
-	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/stage2/spec"
 )
@@ -56,26 +52,11 @@ func (m *messages) line() string {
 
 // failure puts a step that failed inside the jail into the caller's words.
 func (s *supervision) failure(f *spec.Failure) *Error {
-	msg := f.Msg
-	if f.Errno != 0 && !strings.Contains(msg, errnoName(f.Errno)) {
-		msg = fmt.Sprintf("%s (%s)", msg, errnoName(f.Errno))
+	switch f.Step {
+	case spec.StepNamespaces, spec.StepPrivileges, spec.StepView:
+		return spawnFailed("bwrap: %s; see whether %s is bubblewrap", stepText(f), s.host.Facts.Bwrap.Path)
 	}
-	switch {
-	case f.Step == spec.StepExec || f.Step == spec.StepLookup:
-		return spawnFailed("exec: %s", msg)
-	case f.Step == spec.StepRequire:
-		return refused("%s", msg)
-	case f.Step == spec.StepNamespaces || f.Step == spec.StepPrivileges || f.Step == spec.StepView:
-		return spawnFailed("bwrap: %s; see whether %s is bubblewrap", msg, s.host.Facts.Bwrap.Path)
-	}
-	return spawnFailed("stage2: %s: %s", f.Step, msg)
-}
-
-func errnoName(e uint64) string {
-	if n := unix.ErrnoName(syscall.Errno(e)); n != "" {
-		return n
-	}
-	return fmt.Sprintf("errno %d", e)
+	return stepFailed(f)
 }
 
 // silence explains an end of fd 4 without a report, once everything is reaped.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"syscall"
 	"time"
 
@@ -149,19 +148,10 @@ func (s *supervision) onEvent(ev event) {
 
 // failure puts a step that failed inside the jail into the caller's words.
 func (s *supervision) failure(f *spec.Failure) *Error {
-	msg := f.Msg
-	if name := unix.ErrnoName(syscall.Errno(f.Errno)); f.Errno != 0 && name != "" && !strings.Contains(msg, name) {
-		msg += " (" + name + ")"
+	if f.Step == spec.StepSeatbelt {
+		return spawnFailed("seatbelt: %s", stepText(f))
 	}
-	switch f.Step {
-	case spec.StepExec, spec.StepLookup:
-		return spawnFailed("exec: %s", msg)
-	case spec.StepRequire:
-		return refused("%s", msg)
-	case spec.StepSeatbelt:
-		return spawnFailed("seatbelt: %s", msg)
-	}
-	return spawnFailed("stage2: %s: %s", f.Step, msg)
+	return stepFailed(f)
 }
 
 // gather kills what is left of the execution while its leader is not reaped, then
