@@ -24,3 +24,15 @@ func newPipe(childReads bool) (child, ours *os.File, err error) {
 	}
 	return child, ours, nil
 }
+
+// pipeBytes says how many bytes wait in a pipe.
+func pipeBytes(f *os.File) int {
+	c, err := f.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	const fionread = 0x4004667f // FIONREAD of <sys/filio.h>
+	n := 0
+	_ = c.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), fionread) })
+	return n
+}

@@ -34,3 +34,14 @@ func newPipe(childReads bool) (child, ours *os.File, err error) {
 	}
 	return os.NewFile(uintptr(theirs), "|child"), os.NewFile(uintptr(mine), "|helper"), nil
 }
+
+// pipeBytes says how many bytes wait in a pipe.
+func pipeBytes(f *os.File) int {
+	c, err := f.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	n := 0
+	_ = c.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
+	return n
+}
