@@ -281,6 +281,7 @@ func TestPlaceCleansUpAfterItself(t *testing.T) {
 // TestPlacedIsWhatTheNameLeadsTo: while another execution removes the placeholder,
 // the one that was opened may be gone from its name before the lock is had.
 func TestPlacedIsWhatTheNameLeadsTo(t *testing.T) {
+	t.Run("replaced before it is locked", replacedBeforeTheLock)
 	path := filepath.Join(testDir(t), ".vscode")
 	r, err := Survey([]string{path}, Writability{})
 	must(t, err)
@@ -319,6 +320,31 @@ func TestPlacedIsWhatTheNameLeadsTo(t *testing.T) {
 	must(t, <-other)
 	if exists(path) {
 		t.Error("left behind")
+	}
+}
+
+// replacedBeforeTheLock puts another directory in the place of the one that was opened.
+func replacedBeforeTheLock(t *testing.T) {
+	path := filepath.Join(testDir(t), ".vscode")
+	lock, replaced := flock, false
+	defer func() { flock = lock }()
+	flock = func(fd, how int) error {
+		if how == unix.LOCK_SH && !replaced {
+			replaced = true
+			must(t, os.Remove(path))
+			must(t, os.Mkdir(path, 0o700))
+		}
+		return lock(fd, how)
+	}
+	p := placeOne(t, path)
+	var st unix.Stat_t
+	must(t, unix.Lstat(path, &st))
+	if id, _ := p.ID(path); !replaced || st.Ino != id.Ino {
+		t.Errorf("the name leads to inode %d, the lock is on %d", st.Ino, id.Ino)
+	}
+	must(t, p.Release())
+	if !exists(path) {
+		t.Error("another's directory was removed")
 	}
 }
 

@@ -67,8 +67,9 @@ func (p *placeholder) try() (bool, error) {
 	return true, nil
 }
 
-// flock does not wait for the lock, and is not given up for a signal.
-func flock(fd, how int) error {
+// flock does not wait for the lock, and is not given up for a signal. It is a variable
+// for the test of what happens between an open and its lock.
+var flock = func(fd, how int) error {
 	_, err := retry(func() (int, error) { return 0, unix.Flock(fd, how|unix.LOCK_NB) })
 	return err
 }
