@@ -116,6 +116,7 @@ func (m mode) copyOfMyself() string {
 		m.t.Fatal(err)
 	}
 	defer in.Close()
+	_ = os.Remove(path) // the copy before this one may still run: ETXTBSY
 	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755)
 	if err == nil {
 		_, err = io.Copy(out, in)
