@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"sandboxd/internal/cli"
+	"sandboxd/internal/leash"
 	"sandboxd/internal/server"
 	"sandboxd/internal/stage2"
 )
@@ -19,6 +20,9 @@ func main() {
 	}
 	if len(os.Args) > 1 && os.Args[1] == server.ProbeRole {
 		os.Exit(server.Probe(os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == leash.Role {
+		os.Exit(leash.Main())
 	}
 	os.Exit(role(os.Args[1:]))
 }

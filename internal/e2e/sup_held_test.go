@@ -27,6 +27,10 @@ import (
 // before it.
 const heldDirEnv = "SANDBOXD_E2E_HELD"
 
+// heldAtEnv, set, slows another one down instead: the write by which bubblewrap's
+// supervisor releases what it cloned, just after it bound its own life to the helper's.
+const heldAtEnv = "SANDBOXD_E2E_HELD_AT"
+
 // held asks a holder about every PR_SET_PDEATHSIG from here on.
 func held() error {
 	program := []unix.SockFilter{
@@ -36,6 +40,9 @@ func held() error {
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.PR_SET_PDEATHSIG, Jf: 1},
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF},
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	if os.Getenv(heldAtEnv) != "" {
+		program[1].K, program[2].K, program[3].K = unix.SYS_WRITE, 32, 8 // eventfd(2): eight bytes
 	}
 	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
 	_ = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -95,6 +102,10 @@ func hold() error {
 		}
 		if _, _, e := unix.Syscall(unix.SYS_IOCTL, 3, 0xc0502100, uintptr(unsafe.Pointer(&ask))); e != 0 { // SECCOMP_IOCTL_NOTIF_RECV
 			continue // whoever asked has died
+		}
+		if os.Getenv(heldAtEnv) != "" {
+			_ = os.WriteFile(filepath.Join(dir, "held"), nil, 0o644) // and no answer
+			continue
 		}
 		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", ask.pid))
 		if exists("release") || !strings.Contains(string(status), "NSpid:\t"+fmt.Sprint(ask.pid)+"\t1\n") {
@@ -191,5 +202,33 @@ func TestCommandWaitsForItsInit(t *testing.T) {
 				nobodyLives(t, "SIGKILL while init was held")
 			})
 		}
+	})
+}
+
+// A helper that is killed when bubblewrap's supervisor has bound its life to it, and has
+// not yet released what it cloned, leaves nothing that waits.
+func TestKilledBeforeTheRelease(t *testing.T) {
+	testenv.EachUser(t, func(t *testing.T, u testenv.User) {
+		m := jailed(t, u)
+		adopt(t)
+		body := fmt.Sprintf("%s=held %s=1 %s=%s exec %s /usr/bin/bwrap \"$@\"", roleEnv, heldAtEnv, heldDirEnv, m.dir, m.copyOfMyself())
+		c := m.connect(m.policy(), "--standby=off", "--bwrap", m.fake(body))
+		c.start(2, m.dir, "true")
+		testenv.NewMarker(m.dir, "held").Wait(t)
+		waits := 0
+		for _, p := range testenv.Descendants(c.cmd.Process.Pid) {
+			if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", p.PID)); strings.HasPrefix(string(b), fmt.Sprint(unix.SYS_READ)+" ") {
+				waits++
+			}
+		}
+		if waits == 0 {
+			t.Error("nothing waits to be released")
+		}
+		_ = c.cmd.Process.Kill()
+		_ = c.cmd.Wait()
+		if err := os.WriteFile(filepath.Join(m.dir, "done"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		nobodyLives(t, "SIGKILL before the release")
 	})
 }

@@ -2,6 +2,7 @@ package jail
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"sandboxd/internal/cgroup"
 	"sandboxd/internal/host"
 	"sandboxd/internal/host/probe"
+	"sandboxd/internal/leash"
 	"sandboxd/internal/report"
 	"sandboxd/internal/roots"
 	"sandboxd/internal/stage2/spec"
@@ -27,6 +29,7 @@ type Host struct {
 	path       string // the helper's inherited PATH
 	namespaces []spec.Namespace
 	mounts     *mountTable
+	leash      *leash.Leash // nil without bubblewrap
 	memory     roots.Memory
 	private    roots.Private
 	base       *cgroup.Base // nil: noBase says why
@@ -55,11 +58,13 @@ func NewHost(ctx context.Context, c Config) (*Host, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("cannot become a child subreaper: %w", err)
 	}
+	tied := tie()
 	facts, err := probe.Facts(ctx, probe.Options{Bwrap: c.Bwrap, AllowNestedUserns: c.AllowNestedUserns})
-	if err != nil {
+	end, terr := tied(err == nil && facts.Bwrap.State != host.Absent)
+	if err = errors.Join(err, terr); err != nil {
 		return nil, err
 	}
-	h := &Host{Config: c, Facts: facts, Self: self, path: os.Getenv("PATH")}
+	h := &Host{Config: c, Facts: facts, Self: self, path: os.Getenv("PATH"), leash: end}
 	for _, kind := range namespaceKinds {
 		var st unix.Stat_t
 		if err := unix.Stat("/proc/self/ns/"+kind, &st); err != nil {

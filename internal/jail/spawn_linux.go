@@ -226,5 +226,9 @@ func (h *Host) childFiles(ps *pipes, p *process, j *job) ([]*os.File, error) {
 	}
 	more, err := j.inherit(null)
 	ps.child = append(ps.child, slices.DeleteFunc(slices.Clone(more), func(f *os.File) bool { return f == null })...)
-	return append(files, more...), err
+	files = append(files, more...)
+	if h.leash != nil {
+		files = append(files, h.leash.File())
+	}
+	return files, err
 }

@@ -103,6 +103,9 @@ func (h *Host) Close() error {
 		close(k.drop)
 	}
 	h.standing.holding.Wait()
+	if h.leash != nil {
+		h.leash.End()
+	}
 	h.standing.Lock()
 	defer h.standing.Unlock()
 	return h.standing.left

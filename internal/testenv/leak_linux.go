@@ -93,9 +93,13 @@ func readProcess(pid int) (Process, bool) {
 	return p, true
 }
 
-// Descendants lists the processes below pid.
+// Descendants lists the processes below pid. Below another process than this one that
+// is without the helper's second half (internal/leash), which lives as long as it.
 func Descendants(pid int) []Process {
 	all := Processes()
+	if pid != os.Getpid() {
+		maps.DeleteFunc(all, func(_ int, p Process) bool { return IsLeash(p.PID) })
+	}
 	var found []Process
 	for _, p := range all {
 		for at := p.PPID; at > 1 || at == pid; at = all[at].PPID {
@@ -106,6 +110,12 @@ func Descendants(pid int) []Process {
 		}
 	}
 	return found
+}
+
+// IsLeash says whether a process is a helper's second half.
+func IsLeash(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return err == nil && string(b) == "sandboxd\x00--leash\x00"
 }
 
 // InPidNS lists the processes of a pid namespace, named as in Process.PidNS. It is
