@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,6 +47,7 @@ type hanging struct {
 	asked  chan struct{} // one for each look-up that now hangs
 	served chan struct{}
 	over   sync.Once
+	fades  atomic.Bool // its root is never answered for again
 }
 
 // end fails every request that hangs.
@@ -89,17 +91,20 @@ func (h *hanging) serve() {
 		case lookup:
 			h.asked <- struct{}{}
 			continue
+		case getattr:
+			if h.fades.Load() {
+				h.asked <- struct{}{}
+				continue
+			}
+			body, errno = make([]byte, 104), 0
+			binary.NativeEndian.PutUint64(body[16:], 1) // ino
+			binary.NativeEndian.PutUint32(body[76:], unix.S_IFDIR|0o755)
+			binary.NativeEndian.PutUint32(body[80:], 2) // nlink
 		case initialise:
 			body, errno = make([]byte, 64), 0
 			copy(body, buf[40:min(n, 56)])                  // its version and options
 			binary.NativeEndian.PutUint32(body[12:], 0)     // none of them
 			binary.NativeEndian.PutUint32(body[20:], 1<<16) // max_write
-		case getattr:
-			body, errno = make([]byte, 104), 0
-			binary.NativeEndian.PutUint64(body, 3600)   // valid for an hour
-			binary.NativeEndian.PutUint64(body[16:], 1) // ino
-			binary.NativeEndian.PutUint32(body[76:], unix.S_IFDIR|0o755)
-			binary.NativeEndian.PutUint32(body[80:], 2) // nlink
 		}
 		out := binary.NativeEndian.AppendUint32(nil, uint32(16+len(body)))
 		out = binary.NativeEndian.AppendUint32(out, uint32(errno))
@@ -193,6 +198,31 @@ func TestPolicyOnAHangingFileSystem(t *testing.T) {
 		c.sh(5, m.dir, "true") // after the bound on the release of the one before
 		fs.end()
 		c.sh(6, m.dir, "true")
+		c.down()
+	})
+}
+
+// Neither does one that begins to hang while a jail is built: whether it changed is then
+// not known, and the jail that failed is not built anew.
+func TestRootThatHangsWhileItIsBuilt(t *testing.T) {
+	testenv.EachUser(t, func(t *testing.T, u testenv.User) {
+		m := jailed(t, u)
+		fs := m.stuckDir()
+		p := m.policy()
+		p.ReadableRoots = []string{fs.dir}
+		building, fail := filepath.Join(m.u.Home, "building"), filepath.Join(m.u.Home, "fail")
+		fake := m.fake(": >" + building + "; while [ ! -e " + fail + " ]; do sleep 0.01; done; echo no luck >&2; exit 1")
+		c := m.connect(p, "--bwrap", fake, "--standby=off")
+		c.start(2, m.dir, "true")
+		testenv.Eventually(t, "the jail", func() bool { _, err := os.Stat(building); return err == nil })
+		fs.fades.Store(true)
+		write(t, fail, "")
+		fs.hangs()
+		c.send(2, protocol.Cancel{})
+		if r := c.collect(2); r.fail == nil && (r.exit == nil || !r.exit.Cancelled) {
+			t.Errorf("got %+v %+v", r.exit, r.fail)
+		}
+		fs.end()
 		c.down()
 	})
 }

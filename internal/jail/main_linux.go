@@ -9,6 +9,7 @@ import (
 
 	"sandboxd/internal/bwrap"
 	"sandboxd/internal/plan"
+	"sandboxd/internal/roots"
 	"sandboxd/protocol"
 )
 
@@ -48,8 +49,10 @@ func (r *Run) attempt(h *Host, k *keeper, more bool) (again bool) {
 			k.discard()
 			j.disown(k)
 		}
-		switch {
-		case built():
+		switch late := built(); {
+		case late:
+		case more && errors.Is(err, roots.ErrMoved) && r.stopReason() == NotStopped:
+			return true
 		case err != nil:
 			r.finish(nil, asError(err, refused))
 		default:
@@ -64,7 +67,7 @@ func (r *Run) attempt(h *Host, k *keeper, more bool) (again bool) {
 		return false
 	case late:
 		return false
-	case err != nil && more && !short(err) && r.stopReason() == NotStopped && j.moved():
+	case err != nil && more && !short(err) && r.stopReason() == NotStopped && r.moved(j):
 		return true
 	case err != nil:
 		r.finish(nil, asError(err, spawnFailed))
@@ -73,7 +76,7 @@ func (r *Run) attempt(h *Host, k *keeper, more bool) (again bool) {
 	s := newSupervision(r, h, p)
 	s.plan, s.reached = j.plan, j.reached
 	exit, failed := r.supervise(s, j, guarded)
-	again = more && exit == nil && !s.allowed && j.moved() && time.Since(r.start) < LaunchBound
+	again = more && exit == nil && !s.allowed && time.Since(r.start) < LaunchBound && r.moved(j)
 	if !again {
 		r.finish(exit, failed)
 	}

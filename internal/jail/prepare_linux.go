@@ -28,6 +28,7 @@ type job struct {
 	plan    plan.Plan
 	audit   plan.Audit
 	places  *roots.Placeholders
+	stamps  []stamp        // of the plan's operations, once the placeholders are there
 	bwrap   *bwrap.Command // nil: degraded
 	spec    spec.Spec
 	standby bool // for a jail that waits for a command: nothing has asked for it yet
@@ -61,6 +62,7 @@ func (j *job) build() error {
 			return err
 		}
 	}
+	j.stamps = j.look()
 	j.spec.Checks = j.checks()
 	j.restrict()
 	if j.standby && (!j.parkable() || !j.host.hold()) {

@@ -2,14 +2,12 @@ package jail
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/bwrap"
 	"sandboxd/internal/host"
-	"sandboxd/internal/plan"
 	"sandboxd/internal/roots"
 	"sandboxd/internal/stage2/spec"
 )
@@ -99,15 +97,6 @@ func (t *mountTable) current() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.version
-}
-
-// moved says whether the host mounted or unmounted something since the job looked, or
-// replaced or removed what it binds or masks.
-func (j *job) moved() bool {
-	return j.host.mounts.current() != j.mounts || slices.ContainsFunc(j.plan.Ops, func(op plan.Op) bool {
-		var st unix.Stat_t
-		return op.Node.ID != (host.ID{}) && (unix.Lstat(op.Path, &st) != nil || op.Node.ID != host.ID{Dev: uint64(st.Dev), Ino: st.Ino})
-	})
 }
 
 // view is what stage 2 compares the jail's mount table with: what bubblewrap was told

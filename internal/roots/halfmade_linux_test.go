@@ -1,8 +1,10 @@
 package roots
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -118,4 +120,37 @@ func TestNobodyReadsHalfAFile(t *testing.T) {
 	if got := <-seen; got["."] == 0 || len(got) > 1 {
 		t.Errorf("a reader saw %v", got)
 	}
+}
+
+// TestPlaceMoved: what the host took away between the look and the mount point is for a
+// fresh look, and no fault of the policy.
+func TestPlaceMoved(t *testing.T) {
+	for name, change := range map[string]func(dir string) error{
+		"its directory is gone": os.RemoveAll,
+		"a file came":           func(dir string) error { return os.WriteFile(filepath.Join(dir, ".vscode"), nil, 0o600) },
+		"a link came":           func(dir string) error { return os.Symlink("x", filepath.Join(dir, ".vscode")) },
+	} {
+		dir := filepath.Join(testDir(t), "d")
+		must(t, os.Mkdir(dir, 0o700))
+		path := filepath.Join(dir, ".vscode")
+		r := surveyed(t, path)
+		must(t, change(dir))
+		_, err := Place([]plan.Op{opFor(path)}, r)
+		var refusal *plan.Refusal
+		if !errors.Is(err, ErrMoved) || !errors.As(err, &refusal) || refusal.Path != path {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	long := filepath.Join(testDir(t), strings.Repeat("x", 300))
+	_, err := Place([]plan.Op{opFor(long)}, surveyed(t, long))
+	if err == nil || errors.Is(err, ErrMoved) {
+		t.Errorf("nothing moved: %v", err)
+	}
+}
+
+func surveyed(t *testing.T, path string) *Reached {
+	r, err := Survey([]string{path}, Writability{Narrow: []string{path}})
+	must(t, err)
+	t.Cleanup(func() { r.Close() })
+	return r
 }

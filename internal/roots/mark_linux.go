@@ -84,7 +84,7 @@ func (r *Reached) notePlaceholder(path string) {
 		return
 	}
 	f, err := r.Dup(at)
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, errMoved) { // gone since, as a placeholder goes
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, ErrMoved) { // gone since, as a placeholder goes
 		r.layout[at] = host.Node{Kind: host.Missing}
 	}
 	if err != nil {

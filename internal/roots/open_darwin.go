@@ -76,7 +76,7 @@ func openDir(parent int, name string, o object) (object, error) {
 	}
 	if node := nodeOf(&st); node.ID != o.node.ID {
 		closeFD(fd)
-		return o, errMoved
+		return o, ErrMoved
 	}
 	above, err := pathOfFD(parent)
 	if err == nil {

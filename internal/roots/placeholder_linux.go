@@ -128,5 +128,14 @@ func refusePlace(op plan.Op, err error) error {
 	if op.Origin.Index >= 0 && list != "" {
 		list = fmt.Sprintf("%s[%d]", list, op.Origin.Index)
 	}
-	return &plan.Refusal{List: list, Path: op.Origin.Path, Reason: fmt.Sprintf("needs the mount point %s on the host, which cannot be made: %v: %s", show(op.Path), err, advice)}
+	refusal := &plan.Refusal{List: list, Path: op.Origin.Path, Reason: fmt.Sprintf("needs the mount point %s on the host, which cannot be made: %v: %s", show(op.Path), err, advice)}
+	if errors.Is(err, ErrMoved) {
+		return movedRefusal{refusal}
+	}
+	return refusal
 }
+
+// movedRefusal is one that a fresh look may not meet.
+type movedRefusal struct{ *plan.Refusal }
+
+func (m movedRefusal) Unwrap() []error { return []error{m.Refusal, ErrMoved} }

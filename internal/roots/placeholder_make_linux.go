@@ -21,6 +21,9 @@ func (p *placeholder) try() (bool, error) {
 	}
 	made, err := p.make()
 	unix.Close(spare)
+	if errors.Is(err, unix.ENOENT) { // the directory itself is gone
+		return false, ErrMoved
+	}
 	if err != nil {
 		return false, err
 	}
@@ -32,7 +35,7 @@ func (p *placeholder) try() (bool, error) {
 	case errors.Is(err, unix.ENOENT):
 		return false, nil
 	case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
-		return false, errMoved
+		return false, ErrMoved
 	case err != nil:
 		return false, err
 	}

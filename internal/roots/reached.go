@@ -14,8 +14,8 @@ const noFD = -1
 // maxDirs bounds the directories that a survey holds open only to walk on.
 const maxDirs = 128
 
-// errMoved is a name that leads to another object than it did.
-var errMoved = errors.New("it changed while it was being reached; run it again when nothing else changes it")
+// ErrMoved is a name that leads to another object than it did: a fresh look may succeed.
+var ErrMoved = errors.New("it changed while it was being reached; run it again when nothing else changes it")
 
 // Reached is what one survey met. It is used by one goroutine at a time.
 type Reached struct {
@@ -225,7 +225,7 @@ func reopen(parent int, name string, want host.Node) (int, error) {
 	}
 	if o.node.ID != want.ID || o.node.Kind != want.Kind {
 		closeFD(o.fd)
-		return noFD, errMoved
+		return noFD, ErrMoved
 	}
 	return o.fd, nil
 }
