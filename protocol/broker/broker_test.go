@@ -244,6 +244,69 @@ func TestCancelInterruptsADeafHelper(t *testing.T) {
 	}
 }
 
+// A helper whose answer nobody reads, because the caller's writer is slow, is not deaf: it
+// is left alone and serves the next command.
+func TestCancelBehindASlowWriter(t *testing.T) {
+	for _, tc := range []struct {
+		input   int
+		nudged  bool
+		because string
+	}{
+		{1 << 10, false, "it took all its input"},
+		{mostPending + 1, true, "it may wait for the command to read"},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		h, f, err := script(t, Options{Patience: 2 * time.Second}, []string{}, func(f *fake) {
+			for range 2 {
+				id, _ := f.begin()
+				for fed := 0; fed < tc.input; {
+					in, ok := f.next().Body.(protocol.ExecStdin)
+					if !ok {
+						return
+					}
+					fed += len(in.Data)
+				}
+				go f.say(id, protocol.ExecOut{Stream: protocol.Stdout, Data: []byte("x"), Bytes: 1})
+				f.until(protocol.KindCancel)
+				f.say(id, protocol.ExecExit{Code: 143, Cancelled: true, StdoutBytes: 1, Enforcement: []string{}})
+			}
+			f.drain()
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pause := 1200 * time.Millisecond // beyond the half of Patience
+		slow := writerFunc(func(b []byte) (int, error) {
+			cancel()
+			time.Sleep(pause)
+			return len(b), nil
+		})
+		for range 2 {
+			if _, err := h.Exec(ctx, Command{Argv: argv, Cwd: "/", Stdin: io.LimitReader(endless{}, int64(tc.input)), Stdout: slow}); !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: %v", tc.because, err)
+			}
+			ctx, cancel = context.WithCancel(t.Context())
+			pause = 0
+		}
+		cancel()
+		select {
+		case <-f.nudged:
+			if !tc.nudged {
+				t.Error("interrupted, although " + tc.because)
+			}
+		default:
+			if tc.nudged {
+				t.Error("not interrupted, although " + tc.because)
+			}
+		}
+		h.Close()
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
 func TestCloseKillsAHelperThatStays(t *testing.T) {
 	h := start(t, Options{Patience: 10 * time.Millisecond}, func(f *fake) { <-f.killed })
 	if err := h.Close(); !errors.Is(err, ErrKilled) || !errors.Is(err, ErrClosed) {

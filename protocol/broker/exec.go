@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sandboxd/protocol"
@@ -27,6 +28,7 @@ type Execution struct {
 	copyMu      sync.Mutex // before inputMu
 	copyBuf     []byte
 	written     chan struct{}
+	sent        atomic.Int64 // bytes of stdin
 
 	finished chan struct{} // closed: the fields below are final
 	mu       sync.Mutex
@@ -141,6 +143,9 @@ func (e *Execution) Cancel() {
 // more for a command that does not die.
 const deaf = 8 * time.Second
 
+// mostPending is the unread input that a helper takes before it waits for the command.
+const mostPending = 16 << 20
+
 func (e *Execution) climb() {
 	ctx, done := context.WithTimeout(context.Background(), time.Second)
 	err := e.h.sendNow(ctx, e.id, protocol.Cancel{})
@@ -149,10 +154,11 @@ func (e *Execution) climb() {
 	if err == nil { // it may lie behind input that the helper cannot take
 		wait = min(deaf, e.h.opts.Patience/2)
 	}
-	if !e.over(wait) {
+	// One that took all its input has heard: if no answer comes, Command.Stdout may be slow.
+	if !e.over(wait) && (err != nil || e.sent.Load() > mostPending) {
 		e.h.link.proc.Interrupt()
 	}
-	if !e.over(e.h.opts.Patience) {
+	if !e.over(e.h.opts.Patience - wait) {
 		e.h.kill()
 	}
 }

@@ -99,6 +99,7 @@ func (e *Execution) sendStdin(buf []byte, n int, eof bool) error {
 	// The writer has the buffer: wait for it. A write ends at the latest when the
 	// helper is hung up on.
 	<-e.written
+	e.sent.Add(int64(n))
 	return nil
 }
 
