@@ -3,6 +3,8 @@ package jail
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"strconv"
 	"syscall"
 	"testing"
@@ -33,6 +35,54 @@ func TestWaits(t *testing.T) {
 		})
 		_ = unix.Kill(-pid, unix.SIGKILL)
 		_ = cmd.Wait()
+	}
+}
+
+// The 32-bit bubblewrap of a 64-bit kernel waits by another number.
+func TestWaitsOfANarrowProgram(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"go.mod": "module narrow\n", "main.go": `package main
+
+import (
+	"os/exec"
+	"runtime"
+	"syscall"
+)
+
+func init() { runtime.LockOSThread() } // the first thread
+
+func main() {
+	cmd := exec.Command("sleep", "600")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	_ = cmd.Start()
+	_, _ = syscall.Wait4(cmd.Process.Pid, nil, 0, nil)
+}
+`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	build := exec.Command("go", "build", "-o", "narrow", ".")
+	build.Dir = dir
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOARCH="+map[string]string{"amd64": "386", "arm64": "arm"}[runtime.GOARCH])
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	cmd := exec.Command(filepath.Join(dir, "narrow"))
+	if err := cmd.Start(); err != nil {
+		testenv.Skip(t, "narrow", "this kernel runs no 32-bit programs: "+err.Error())
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	testenv.Eventually(t, "its wait", func() bool {
+		row, err := (realProc{}).stat(cmd.Process.Pid)
+		kids, _ := (realProc{}).children(cmd.Process.Pid)
+		return err == nil && len(kids) == 1 && (realProc{}).waits(row)
+	})
+	if narrow(os.Getpid()) {
+		t.Error("this program is taken for one")
 	}
 }
 

@@ -81,8 +81,9 @@ func (realProc) stat(pid int) (proc, error) {
 }
 
 // waits says whether a process sleeps in wait4(2) or waitid(2), see proc_pid_syscall(5).
-// Where that is not shown to this user, whether it sleeps (proc_pid_stat(5): S): init
-// does so nowhere else between its fork and its wait, unless something holds it up.
+// Where that is not shown to this user, or is a number of another table because it is a
+// 32-bit program under a 64-bit kernel, whether it sleeps (proc_pid_stat(5): S): init does
+// so nowhere else between its fork and its wait, unless something holds it up.
 func (realProc) waits(p proc) bool {
 	if p.state != 'S' {
 		return false
@@ -93,7 +94,15 @@ func (realProc) waits(p proc) bool {
 		return true
 	}
 	number, _, _ := strings.Cut(string(buf[:n]), " ")
-	return number == strconv.Itoa(unix.SYS_WAIT4) || number == strconv.Itoa(unix.SYS_WAITID)
+	return number == strconv.Itoa(unix.SYS_WAIT4) || number == strconv.Itoa(unix.SYS_WAITID) || strconv.IntSize == 64 && narrow(p.pid)
+}
+
+// narrow says whether a process runs a 32-bit program: elf(5), EI_CLASS.
+func narrow(pid int) bool {
+	const class, is32 = 4, 1
+	var head [class + 1]byte
+	n, err := slurp("/proc/"+strconv.Itoa(pid)+"/exe", head[:])
+	return err == nil && n == len(head) && head[class] == is32
 }
 
 // slurp reads a small file of /proc by itself: os.ReadFile first offers it to the
