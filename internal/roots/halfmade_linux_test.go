@@ -50,7 +50,14 @@ func TestHalfMade(t *testing.T) {
 		}
 	}
 	// What only looks like one is nobody's to finish or to remove.
-	path := filepath.Join(dir, "second")
+	path := filepath.Join(dir, "plain/commondir")
+	must(t, os.WriteFile(path, []byte("../real"), 0o600))
+	must(t, unix.Chmod(path, madeFileMode))
+	must(t, placeOne(t, path).Release())
+	if text, err := os.ReadFile(path); err != nil || string(text) != "../real" {
+		t.Errorf("somebody's file became %q, %v", text, err)
+	}
+	path = filepath.Join(dir, "second")
 	must(t, os.WriteFile(path, nil, 0o600))
 	must(t, unix.Chmod(path, madeFileMode))
 	must(t, os.Link(path, filepath.Join(dir, "commondir")))
@@ -129,10 +136,14 @@ func TestPlaceMoved(t *testing.T) {
 		"its directory is gone": os.RemoveAll,
 		"a file came":           func(dir string) error { return os.WriteFile(filepath.Join(dir, ".vscode"), nil, 0o600) },
 		"a link came":           func(dir string) error { return os.Symlink("x", filepath.Join(dir, ".vscode")) },
+		"a socket came":         func(dir string) error { return unix.Mknod(filepath.Join(dir, ".env"), unix.S_IFSOCK|0o600, 0) },
 	} {
 		dir := filepath.Join(testDir(t), "d")
 		must(t, os.Mkdir(dir, 0o700))
 		path := filepath.Join(dir, ".vscode")
+		if name == "a socket came" {
+			path = filepath.Join(dir, ".env")
+		}
 		r := surveyed(t, path)
 		must(t, change(dir))
 		_, err := Place([]plan.Op{opFor(path)}, r)

@@ -3,6 +3,7 @@ package roots
 import (
 	"errors"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -34,8 +35,8 @@ func (p *placeholder) try() (bool, error) {
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return false, nil
-	case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
-		return false, ErrMoved
+	case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), !made && (errors.Is(err, unix.ENXIO) || errors.Is(err, unix.EACCES)):
+		return false, ErrMoved // it was missing: another kind, a socket, another user's
 	case err != nil:
 		return false, err
 	}
@@ -60,7 +61,7 @@ func (p *placeholder) try() (bool, error) {
 	if !p.leadsTo(id) {
 		return done(false, nil)
 	}
-	own := p.made == id || halfMade(&st) && int(st.Uid) == os.Geteuid()
+	own := p.made == id || halfMade(&st) && int(st.Uid) == os.Geteuid() && p.unfinished(fd)
 	if own && !p.whole {
 		if err := p.fill(fd); err != nil {
 			return done(false, err)
@@ -180,4 +181,14 @@ func (p *placeholder) fill(fd int) error {
 		return nil // known by its mode
 	}
 	return unix.Fchmod(fd, p.fileMode()) // whatever the umask: the host's git reads it
+}
+
+// unfinished says whether nothing is in what looks half made but what belongs there.
+func (p *placeholder) unfinished(fd int) bool {
+	var buf [maxContent + 1]byte
+	if p.op.Class != plan.MaskFile {
+		return true // a directory that holds something is never removed
+	}
+	n, err := unix.Pread(fd, buf[:], 0)
+	return err == nil && strings.HasPrefix(p.op.Content, string(buf[:n]))
 }
