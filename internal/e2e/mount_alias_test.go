@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -249,62 +248,6 @@ func TestMountReplacedWhileItIsBuilt(t *testing.T) {
 			t.Errorf("%d ran", ran)
 		}
 		s.end(h)
-	})
-}
-
-// A jail that fails is built anew where the host took something away under it, also where
-// nothing at its end shows that: what was missing and masked, a directory that came back.
-// A jail that fails by itself is not.
-func TestMountMovedWhileItIsBuilt(t *testing.T) {
-	testenv.EachUser(t, func(t *testing.T, u testenv.User) {
-		for _, tc := range []struct {
-			name, change string
-			jails        int
-		}{
-			{"what is missing is made", "rm -r DIR/new; mkdir DIR/new", 2},
-			{"what is missing is made and removed", "rm -r DIR/new; mkdir DIR/new; rm -r DIR/new", 2},
-			{"a file is removed", "rm DIR/a/.env", 2},
-			{"a file comes back", "mv DIR/a/.env DIR/b; mv DIR/b DIR/a/.env", 2},
-			{"a directory comes back", "mv DIR/a DIR/b; mkdir DIR/a; rm -r DIR/a; mv DIR/b DIR/a", 2},
-			{"a file is written", "echo more >>DIR/a/.env; echo new >DIR/a/f", 1},
-			{"nothing", ":", 1},
-		} {
-			t.Run(tc.name, func(t *testing.T) {
-				m := jailed(t, u)
-				dir, jails := filepath.Join(m.dir, "a"), filepath.Join(m.dir, "jails")
-				env := filepath.Join(dir, ".env")
-				if err := os.Mkdir(dir, 0o755); err != nil {
-					t.Fatal(err)
-				}
-				write(t, env, "secret\n")
-				for _, path := range []string{dir, env} {
-					if err := os.Lchown(path, u.UID, u.GID); err != nil {
-						t.Fatal(err)
-					}
-				}
-				p := m.policy()
-				p.Protected = []string{env, filepath.Join(m.dir, "new")}
-				fake := m.fake("[ -e " + jails + ` ] && echo >>` + jails + ` && exec /usr/bin/bwrap "$@"
-echo >>` + jails + "\n" + strings.ReplaceAll(tc.change, "DIR", m.dir) + "\necho no luck >&2; exit 1")
-				c := m.connect(p, "--bwrap", fake, "--standby=off")
-				var r result
-				for id, quiet := uint64(2), false; !quiet && id < 12; id++ { // no other test mounts
-					_ = os.Remove(jails)
-					before, _ := os.ReadFile("/proc/self/mountinfo")
-					c.start(id, m.dir, "echo", "ran")
-					r = c.collect(id)
-					after, _ := os.ReadFile("/proc/self/mountinfo")
-					quiet = tc.jails > 1 || string(before) == string(after)
-				}
-				if tried, err := os.ReadFile(jails); err != nil || len(tried) != tc.jails {
-					t.Errorf("%d jails were built, %v", len(tried), err)
-				}
-				if ran := r.stdout == "ran\n"; ran != (tc.jails > 1) || !ran && (r.fail == nil || !strings.Contains(r.fail.Msg, "no luck")) {
-					t.Errorf("got %q, %+v, %+v", r.stdout, r.exit, r.fail)
-				}
-				c.down()
-			})
-		}
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/host"
+	"sandboxd/internal/roots"
 )
 
 // stamp tells what is at a path from what comes there later, and from itself where it
@@ -26,6 +27,7 @@ func stampOf(path string) (stamp, bool) {
 
 // look stamps what the plan binds and masks, and the placeholders.
 func (j *job) look() []stamp {
+	j.looked = time.Now()
 	all := make([]stamp, len(j.plan.Ops))
 	for i, op := range j.plan.Ops {
 		id := op.Node.ID
@@ -39,6 +41,30 @@ func (j *job) look() []stamp {
 		all[i].id = id
 	}
 	return all
+}
+
+// sweepStandIns removes what bubblewrap made where the host took a mount point away: in
+// a directory that the command may write, which it is of the host.
+func (j *job) sweepStandIns() {
+	if j.bwrap == nil || j.reached == nil { // a standby's: its directories are no longer held
+		return
+	}
+	if j.built.IsZero() {
+		j.built = time.Now()
+	}
+	for i, was := range j.stamps {
+		op := j.plan.Ops[i]
+		if was.id == (host.ID{}) || op.Node.Kind == host.Dir && !op.Placeholder {
+			continue // an empty directory in another one's place may well be the host's
+		}
+		path := op.Path
+		if _, writable := j.plan.Access(host.Parent(path)); !writable {
+			continue
+		}
+		if now, ok := stampOf(path); ok && now.id != was.id {
+			roots.RemoveStandIn(path, j.reached, j.looked, j.built)
+		}
+	}
 }
 
 // moved says whether the host mounted or unmounted something since the job looked, or

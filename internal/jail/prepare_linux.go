@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"sandboxd/internal/bwrap"
 	"sandboxd/internal/cgroup"
@@ -29,6 +30,8 @@ type job struct {
 	audit   plan.Audit
 	places  *roots.Placeholders
 	stamps  []stamp        // of the plan's operations, once the placeholders are there
+	looked  time.Time      // when they were taken
+	built   time.Time      // when the jail stood; zero: it never did
 	bwrap   *bwrap.Command // nil: degraded
 	spec    spec.Spec
 	standby bool // for a jail that waits for a command: nothing has asked for it yet
@@ -164,6 +167,7 @@ func (j *job) outcome(e ended) report.Outcome {
 // release takes what the execution put on the host away again.
 func (j *job) release() error {
 	err := errors.Join(j.dissolve(), j.places.Release())
+	j.sweepStandIns()
 	if j.reached != nil {
 		err = errors.Join(err, j.reached.Close())
 	}

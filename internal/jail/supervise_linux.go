@@ -32,6 +32,7 @@ type supervision struct {
 	harvested chan struct{} // closed: orphans are no longer reaped; nil with a pid namespace
 
 	report     *spec.Report
+	built      time.Time        // when that came
 	again      <-chan time.Time // look again whether the command may run
 	allowed    bool             // stage 2 was told so
 	executed   bool             // fd 4 ended after that: the command's image runs
@@ -93,7 +94,7 @@ func (s *supervision) onEvent(ev event) {
 	case ev.Failure != nil:
 		s.fail = s.failure(ev.Failure)
 	case ev.Report != nil && s.report == nil:
-		s.report = ev.Report
+		s.report, s.built = ev.Report, time.Now()
 		if s.identify(ev.message); s.fail == nil { // what nobody would follow does not run
 			s.openMasks()
 			s.allow()

@@ -1,0 +1,125 @@
+//go:build linux
+
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sandboxd/internal/testenv"
+	"sandboxd/protocol"
+)
+
+// A jail that fails is built anew where the host took something away under it, also where
+// nothing at its end shows that: what was missing and masked, a directory that came back.
+// A jail that fails by itself is not.
+func TestMountMovedWhileItIsBuilt(t *testing.T) {
+	testenv.EachUser(t, func(t *testing.T, u testenv.User) {
+		for _, tc := range []struct {
+			name, change string
+			jails        int
+		}{
+			{"what is missing is made", "rm -r DIR/new; mkdir DIR/new", 2},
+			{"what is missing is made and removed", "rm -r DIR/new; mkdir DIR/new; rm -r DIR/new", 2},
+			{"a file is removed", "rm DIR/a/.env", 2},
+			{"a file comes back", "mv DIR/a/.env DIR/b; mv DIR/b DIR/a/.env", 2},
+			{"a directory comes back", "mv DIR/a DIR/b; mkdir DIR/a; rm -r DIR/a; mv DIR/b DIR/a", 2},
+			{"a file is written", "echo more >>DIR/a/.env; echo new >DIR/a/f", 1},
+			{"nothing", ":", 1},
+		} {
+			t.Run(tc.name, func(t *testing.T) {
+				m := jailed(t, u)
+				dir, jails := filepath.Join(m.dir, "a"), filepath.Join(m.dir, "jails")
+				env := filepath.Join(dir, ".env")
+				if err := os.Mkdir(dir, 0o755); err != nil {
+					t.Fatal(err)
+				}
+				write(t, env, "secret\n")
+				for _, path := range []string{dir, env} {
+					if err := os.Lchown(path, u.UID, u.GID); err != nil {
+						t.Fatal(err)
+					}
+				}
+				p := m.policy()
+				p.Protected = []string{env, filepath.Join(m.dir, "new")}
+				fake := m.fake("[ -e " + jails + ` ] && echo >>` + jails + ` && exec /usr/bin/bwrap "$@"
+echo >>` + jails + "\n" + strings.ReplaceAll(tc.change, "DIR", m.dir) + "\necho no luck >&2; exit 1")
+				c := m.connect(p, "--bwrap", fake, "--standby=off")
+				var r result
+				for id, quiet := uint64(2), false; !quiet && id < 12; id++ { // no other test mounts
+					_ = os.Remove(jails)
+					before, _ := os.ReadFile("/proc/self/mountinfo")
+					c.start(id, m.dir, "echo", "ran")
+					r = c.collect(id)
+					after, _ := os.ReadFile("/proc/self/mountinfo")
+					quiet = tc.jails > 1 || string(before) == string(after)
+				}
+				if tried, err := os.ReadFile(jails); err != nil || len(tried) != tc.jails {
+					t.Errorf("%d jails were built, %v", len(tried), err)
+				}
+				if ran := r.stdout == "ran\n"; ran != (tc.jails > 1) || !ran && (r.fail == nil || !strings.Contains(r.fail.Msg, "no luck")) {
+					t.Errorf("got %q, %+v, %+v", r.stdout, r.exit, r.fail)
+				}
+				c.down()
+			})
+		}
+	})
+}
+
+// What the host takes away a moment before it is mounted on, as git clean does with a
+// placeholder, bubblewrap makes again; that does not stay either. What the host itself
+// puts there does.
+func TestMountPointMadeByBubblewrap(t *testing.T) {
+	testenv.EachUser(t, func(t *testing.T, u testenv.User) {
+		for _, tc := range []struct{ change, during, want string }{
+			{"rm -r DIR/new", "", "a a/.env c"},
+			{":", "rm -r new; mkdir new", "a a/.env c new"},
+			{"rm DIR/a/.env", "", "a c"},
+			{"rm -r DIR/new DIR/a/.env DIR/c/x", "", "a c"},
+			{"rm -r DIR/a; mkdir DIR/a", "", "a c"},
+			{"rm -r DIR/new; mkdir -m 700 DIR/new", "", "a a/.env c new"},
+			{"rm -r DIR/new; mkdir -m 755 DIR/new; echo >DIR/new/f", "", "a a/.env c new new/f"},
+			{"rm DIR/a/.env; umask 0; : >DIR/a/.env", "", "a a/.env c"},
+			{"rm DIR/a/.env; echo >DIR/a/.env; chmod 444 DIR/a/.env", "", "a a/.env c"},
+		} {
+			m := jailed(t, u)
+			env := filepath.Join(m.dir, "a/.env")
+			for _, path := range []string{"a", "c", "a/.env"} {
+				at := filepath.Join(m.dir, path)
+				if at == env {
+					write(t, at, "secret\n")
+				} else if err := os.Mkdir(at, 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Lchown(at, u.UID, u.GID); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p := m.policy()
+			p.Protected = []string{env, filepath.Join(m.dir, "new"), filepath.Join(m.dir, "c/x/y")}
+			once := filepath.Join(m.u.Home, "once")
+			_ = os.Remove(once)
+			fake := m.fake("[ -e " + once + " ] || { : >" + once + "; " + strings.ReplaceAll(tc.change, "DIR", m.dir) + `; }; exec /usr/bin/bwrap "$@"`)
+			c := m.connect(p, "--bwrap", fake, "--standby=off")
+			c.start(2, m.dir, "sh", "-c", "echo ready; read x; cat a/.env; mkdir new/x c/x/y; echo ran")
+			c.waitOut(2, "ready")
+			if tc.during != "" { // the mask goes, and the command is stopped
+				if out, err := testenv.As(t, exec.Command("sh", "-c", "umask 022; cd "+m.dir+" && "+tc.during), u).CombinedOutput(); err != nil {
+					t.Fatalf("%v: %s", err, out)
+				}
+			}
+			c.send(2, protocol.ExecStdin{Data: []byte("\n"), EOF: true})
+			if r := c.collect(2); tc.during == "" && r.stdout != "ran\n" {
+				t.Errorf("%s: %q, %q, %+v, %+v", tc.change, r.stdout, r.stderr, r.exit, r.fail)
+			}
+			c.down()
+			out, err := exec.Command("sh", "-c", "cd "+m.dir+" && find . -mindepth 1 -printf '%P\n' | sort | xargs").Output()
+			if got := strings.TrimSpace(string(out)); got != tc.want {
+				t.Errorf("%s: there is %q, want %q, %v", tc.change, got, tc.want, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,53 @@
+package roots
+
+import (
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/host"
+	"sandboxd/internal/plan"
+)
+
+// What bubblewrap makes to mount on where nothing is, whatever the umask.
+const (
+	standInDir  = unix.S_IFDIR | 0o755
+	standInFile = unix.S_IFREG | 0o444
+)
+
+// tick is by how much a time on a file can lag behind the clock, at most.
+const tick = 10 * time.Millisecond
+
+// RemoveStandIn removes what bubblewrap made at a path between two moments, because the
+// host had taken away what it was to mount on. It is known by its mode, by being empty,
+// and by not having changed after it was made. Call it only when the jail's init has
+// ended.
+func RemoveStandIn(path string, r *Reached, since, until time.Time) {
+	parent, err := r.Dup(host.Parent(path))
+	if err != nil {
+		return // that went too
+	}
+	defer parent.Close()
+	var st unix.Stat_t
+	if unix.Fstatat(int(parent.Fd()), base(path), &st, unix.AT_SYMLINK_NOFOLLOW) != nil || !standIn(&st, since, until) {
+		return
+	}
+	p := &placeholder{op: plan.Op{Path: path}, parent: parent, name: base(path), fd: noFD, own: true}
+	if mountsOn([]*placeholder{p})[p] { // another execution's by now
+		return
+	}
+	flags := 0
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		flags = unix.AT_REMOVEDIR
+	}
+	_ = unix.Unlinkat(int(parent.Fd()), p.name, flags) // a directory only if it is empty
+}
+
+func standIn(st *unix.Stat_t, since, until time.Time) bool {
+	made := time.Unix(st.Ctim.Unix())
+	if int(st.Uid) != os.Geteuid() || st.Ctim != st.Mtim || made.Before(since.Add(-tick)) || made.After(until) {
+		return false
+	}
+	return st.Mode&^unix.S_ISGID == standInDir || st.Mode == standInFile && st.Size == 0 && st.Nlink == 1
+}
