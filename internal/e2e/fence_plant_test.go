@@ -162,6 +162,28 @@ func TestFenceSaysWhatWasMade(t *testing.T) {
 	})
 }
 
+// An empty workspace, into which git is to clone, holds no placeholder: there all of it
+// is said.
+func TestFenceSaysWhatWasMadeOfNothing(t *testing.T) {
+	eachSite(t, func(t *testing.T, s *site) {
+		env := s.gitEnv()
+		for _, preset := range []string{"fence", "workspace"} {
+			for script, want := range map[string]string{
+				"mkdir .vscode; echo {} >.vscode/tasks.json": ".vscode/tasks.json",
+				"echo {} >.mcp.json":                         ".mcp.json",
+				"ln -s evil mise.toml":                       "mise.toml",
+				"echo x >x":                                  "",
+			} {
+				s.onHost("rm -rf ../ws/* ../ws/.[!.]*")
+				r := s.good(env, script, "--preset", preset)
+				if want == "" && r.messages != "" || want != "" && !strings.Contains(r.messages, s.path("ws/"+want)+`", which was not there`) {
+					t.Errorf("%s, %s: %q", preset, script, r.messages)
+				}
+			}
+		}
+	})
+}
+
 // The helper tells a broker whose policy guards a repository, and no other one: what
 // was not asked for is not mentioned.
 func TestFenceHelperSaysWhatWasMade(t *testing.T) {

@@ -34,6 +34,10 @@ func (b *builder) guard() error {
 	return b.firstOf(func(add adder) {
 		if entries, _ := os.ReadDir(b.repo.top); len(entries) > 0 {
 			b.addAll(add, b.repo.top, WorkspaceGuarded)
+		} else { // git clones into no directory that holds a placeholder
+			for _, g := range WorkspaceGuarded {
+				b.tell(filepath.Join(b.repo.top, g.Name), g.Why)
+			}
 		}
 		if b.reach.home != "" && b.grantedAbove(b.reach.home) {
 			b.addAll(add, b.reach.home, HomeGuarded)
@@ -86,9 +90,16 @@ func (b *builder) addAll(add adder, dir string, list []Guarded) {
 		switch at := filepath.Join(dir, g.Name); {
 		case !g.IfThere || exists(at):
 			add(at, g.Why)
-		case !b.decided(at):
-			b.out.missing = append(b.out.missing, Guard{at, g.Why, true})
+		default:
+			b.tell(at, g.Why)
 		}
+	}
+}
+
+// tell has it said when the command makes what is missing, unless the user opened or hid it.
+func (b *builder) tell(path, why string) {
+	if !b.decided(path) {
+		b.out.missing = append(b.out.missing, Guard{path, why, true})
 	}
 }
 
