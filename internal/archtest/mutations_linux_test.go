@@ -37,7 +37,11 @@ func staleMutations(root, table string, tests func(pkg string) []string) (stale 
 		} else if bytes.Equal(before, after) {
 			stale = append(stale, fmt.Sprintf("%s changes nothing in %s", f[0], f[1]))
 		}
-		if !slices.Contains(tests(strings.TrimPrefix(f[3], "./internal/")), f[4]) {
+		pkg, internal := strings.CutPrefix(f[3], "./internal/")
+		if !internal {
+			pkg = filepath.Join("..", f[3])
+		}
+		if !slices.Contains(tests(pkg), f[4]) {
 			stale = append(stale, fmt.Sprintf("%s: %s has no %s", f[0], f[3], f[4]))
 		}
 	}
