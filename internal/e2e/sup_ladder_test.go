@@ -222,13 +222,19 @@ func TestEndsOfTheConversation(t *testing.T) {
 // The deadline climbs the same ladder and is told from a cancel.
 func TestDeadlineInEveryMode(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
-		p := m.policy()
-		p.Limits.WallSeconds = 1
-		c := m.connect(p)
-		r := c.try(2, m.dir, `trap 'exit 9' TERM; while :; do sleep 0.01; done`)
-		if r.exit.Code != 9 || !r.exit.TimedOut || !r.exit.Cancelled || r.exit.WallMS < 1000 {
-			t.Errorf("got %+v", r.exit)
+		// Longer where a busy machine does not get to the trap within it.
+		for wall, over := uint64(1), false; !over; wall *= 2 {
+			p := m.policy()
+			p.Limits.WallSeconds = wall
+			c := m.connect(p)
+			r := c.try(2, m.dir, `trap 'exit 9' TERM; echo set; while :; do sleep 0.01; done`)
+			if over = r.stdout != "" || wall >= 32; over && (r.exit.Code != 9 || r.stdout != "set\n") {
+				t.Errorf("got %+v, %q", r.exit, r.stdout)
+			}
+			if !r.exit.TimedOut || !r.exit.Cancelled || r.exit.WallMS < 1000*wall {
+				t.Errorf("got %+v", r.exit)
+			}
+			c.down()
 		}
-		c.down()
 	})
 }
