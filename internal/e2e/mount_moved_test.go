@@ -6,8 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"sandboxd/internal/testenv"
 	"sandboxd/protocol"
@@ -119,6 +121,57 @@ func TestMountPointMadeByBubblewrap(t *testing.T) {
 			out, err := exec.Command("sh", "-c", "cd "+m.dir+" && find . -mindepth 1 -printf '%P\n' | sort | xargs").Output()
 			if got := strings.TrimSpace(string(out)); got != tc.want {
 				t.Errorf("%s: there is %q, want %q, %v", tc.change, got, tc.want, err)
+			}
+		}
+	})
+}
+
+// Nor does what it makes for a jail that waits, whether the jail is used or thrown away;
+// what the host puts there meanwhile does.
+func TestMountPointMadeForAStandby(t *testing.T) {
+	testenv.EachUser(t, func(t *testing.T, u testenv.User) {
+		for _, tc := range []struct{ during, run, want string }{
+			{"", "", "a"},
+			{"", "echo ran", "a"},
+			{"rm -f a/.env; : >a/.env; chmod 444 a/.env", "", "a a/.env"},
+		} {
+			m := jailed(t, u)
+			env, once := filepath.Join(m.dir, "a/.env"), filepath.Join(m.u.Home, "once")
+			if err := os.Mkdir(filepath.Dir(env), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			write(t, env, "secret\n")
+			for _, path := range []string{filepath.Dir(env), env} {
+				if err := os.Lchown(path, u.UID, u.GID); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_ = os.Remove(once)
+			p := m.policy()
+			p.Protected = []string{env}
+			c := m.connect(p, "--standby=on", "--bwrap", m.fake("[ -e "+once+" ] || { : >"+once+"; rm "+env+"; }; exec /usr/bin/bwrap \"$@\""))
+			testenv.Eventually(t, "what bubblewrap makes", func() bool {
+				st, err := os.Stat(env)
+				return err == nil && st.Size() == 0 && st.Mode() == 0o444
+			})
+			testenv.Eventually(t, "a jail that waits", func() bool {
+				return slices.ContainsFunc(testenv.Descendants(c.cmd.Process.Pid), func(p testenv.Process) bool { return strings.HasPrefix(p.Comm, "8") })
+			})
+			time.Sleep(50 * time.Millisecond) // and long enough to be no more of its building
+			if tc.during != "" {
+				if out, err := testenv.As(t, exec.Command("sh", "-c", "cd "+m.dir+" && "+tc.during), u).CombinedOutput(); err != nil {
+					t.Fatalf("%v: %s", err, out)
+				}
+			}
+			if tc.run != "" {
+				if r := c.sh(2, m.dir, tc.run); r.stdout != "ran\n" {
+					t.Errorf("got %q, %+v, %+v", r.stdout, r.exit, r.fail)
+				}
+			}
+			c.down()
+			out, err := exec.Command("sh", "-c", "cd "+m.dir+" && find . -mindepth 1 -printf '%P\n' | sort | xargs").Output()
+			if got := strings.TrimSpace(string(out)); got != tc.want {
+				t.Errorf("%q, %q: there is %q, want %q, %v", tc.during, tc.run, got, tc.want, err)
 			}
 		}
 	})

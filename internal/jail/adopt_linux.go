@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandboxd/internal/host"
 	"sandboxd/internal/stage2/spec"
 )
 
@@ -35,6 +36,9 @@ func (k *keeper) fits(r *Run, j *job) bool {
 	if j.bwrap == nil || !bytes.Equal(j.recipe(), k.recipe) {
 		return false
 	}
+	if k.refilled(j) {
+		return false
+	}
 	// Where the kernel refused the standby's birth in its cgroup, a cgroup that can be
 	// made by now has nothing in it.
 	if j.group != k.job.group {
@@ -59,11 +63,23 @@ func (k *keeper) fits(r *Run, j *job) bool {
 	return err == nil && ev == 0
 }
 
+// refilled says whether a file that the standby binds or masks was written: what has its
+// number now may have been made since, by bubblewrap in place of one that the host took.
+func (k *keeper) refilled(j *job) bool {
+	for i, was := range k.job.stamps {
+		if was.id != (host.ID{}) && j.plan.Ops[i].Node.Kind != host.Dir && j.stamps[i].filled != was.filled {
+			return true
+		}
+	}
+	return false
+}
+
 // take gives the process to a job whose jail it is, with its command; false means that
 // the standby is gone and the job has to start its own.
 func (k *keeper) take(r *Run, j *job) (*process, bool, error) {
 	if k.fits(r, j) && k.command(j.spec.Command) == nil {
-		k.job.group = nil // the job has it
+		k.job.group = nil      // the job has it
+		j.looked = time.Time{} // since then bubblewrap has made nothing
 		return k.p, true, nil
 	}
 	shared := j.group != nil && j.group == k.job.group

@@ -46,7 +46,7 @@ func (j *job) look() []stamp {
 // sweepStandIns removes what bubblewrap made where the host took a mount point away: in
 // a directory that the command may write, which it is of the host.
 func (j *job) sweepStandIns() {
-	if j.bwrap == nil || j.reached == nil { // a standby's: its directories are no longer held
+	if j.bwrap == nil || j.looked.IsZero() {
 		return
 	}
 	if j.built.IsZero() {
@@ -61,7 +61,8 @@ func (j *job) sweepStandIns() {
 		if _, writable := j.plan.Access(host.Parent(path)); !writable {
 			continue
 		}
-		if now, ok := stampOf(path); ok && now.id != was.id {
+		// What nothing held open may have given its number to the stand-in.
+		if now, ok := stampOf(path); ok && (now.id != was.id || now.changed != was.changed) {
 			roots.RemoveStandIn(path, j.reached, j.looked, j.built)
 		}
 	}

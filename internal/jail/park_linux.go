@@ -96,7 +96,6 @@ func (k *keeper) build(req Request) bool {
 	}
 	if j.reached != nil {
 		_ = j.reached.Close()
-		j.reached = nil
 	}
 	k.job = j
 	if err != nil {
@@ -114,6 +113,7 @@ func (k *keeper) hear() {
 	m, err := receive(k.p.report, *buf)
 	letters.Put(buf)
 	defer m.close()
+	k.job.built = time.Now()
 	if err != nil || m.Parked == nil {
 		return // it failed: the execution that comes builds its own
 	}

@@ -30,7 +30,7 @@ type job struct {
 	audit   plan.Audit
 	places  *roots.Placeholders
 	stamps  []stamp        // of the plan's operations, once the placeholders are there
-	looked  time.Time      // when they were taken
+	looked  time.Time      // when they were taken; zero: the jail was a standby's
 	built   time.Time      // when the jail stood; zero: it never did
 	bwrap   *bwrap.Command // nil: degraded
 	spec    spec.Spec

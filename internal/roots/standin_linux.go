@@ -24,6 +24,9 @@ const tick = 10 * time.Millisecond
 // and by not having changed after it was made. Call it only when the jail's init has
 // ended.
 func RemoveStandIn(path string, r *Reached, since, until time.Time) {
+	if r.again() != nil {
+		return
+	}
 	parent, err := r.Dup(host.Parent(path))
 	if err != nil {
 		return // that went too
@@ -42,6 +45,23 @@ func RemoveStandIn(path string, r *Reached, since, until time.Time) {
 		flags = unix.AT_REMOVEDIR
 	}
 	_ = unix.Unlinkat(int(parent.Fd()), p.name, flags) // a directory only if it is empty
+}
+
+// again lets what a survey met be reached after its Close: an idle helper holds nothing of
+// it, but every object on the way has to be the one that it was.
+func (r *Reached) again() error {
+	if _, held := r.held("/"); held {
+		return nil
+	}
+	fd, node, err := openRoot()
+	if err == nil && node.ID != r.layout["/"].ID {
+		closeFD(fd)
+		err = ErrMoved
+	}
+	if err == nil {
+		r.kept["/"] = fd
+	}
+	return err
 }
 
 func standIn(st *unix.Stat_t, since, until time.Time) bool {
