@@ -13,18 +13,22 @@ func tie() func(wanted bool) (*leash.Leash, error) {
 	go func() {
 		forks.Lock() // it is no orphan of a command
 		defer forks.Unlock()
-		l, err := leash.Start()
-		if err == nil {
+		var l *leash.Leash
+		var err error
+		onForker(func() { l, err = leash.Start() })
+		if l != nil {
 			forks.known[l.Pid()] = true
 		}
 		done <- result{l, err}
 	}()
 	return func(wanted bool) (*leash.Leash, error) {
 		r := <-done
-		if wanted || r.err != nil {
+		if wanted {
 			return r.l, r.err
 		}
-		r.l.End()
+		if r.l != nil {
+			r.l.End()
+		}
 		return nil, nil
 	}
 }

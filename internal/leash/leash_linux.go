@@ -6,7 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
-	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Role is the argument that makes this program that process. Nobody types it.
@@ -15,32 +16,42 @@ const Role = "--leash"
 // Leash is the helper's side.
 type Leash struct {
 	cmd  *exec.Cmd
-	life *os.File // its end is the helper's
 	held *os.File // what is inherited
 }
 
-// Start starts the process.
+// Start starts the process; there is none where the kernel, or a filter, has no pidfds: it
+// could end nobody. The helper's end is a pidfd's, and no pipe's, whose other end would
+// also be in whatever hangs between fork and exec. Call it on a thread that lives as long
+// as the helper: its end makes the process go on, should somebody have stopped it.
 func Start() (*Leash, error) {
-	var files [4]*os.File
-	var err error
-	for i := 0; i < len(files) && err == nil; i += 2 {
-		files[i], files[i+1], err = os.Pipe()
+	fd, err := unix.PidfdOpen(os.Getpid(), 0)
+	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
+		return nil, nil
 	}
-	l := &Leash{life: files[1], held: files[3]}
-	if err == nil {
-		l.cmd = exec.Command("/proc/self/exe", Role)
-		l.cmd.Args[0], l.cmd.Env, l.cmd.Dir = "sandboxd", []string{}, "/"
-		l.cmd.ExtraFiles = []*os.File{files[0], files[2]}
-		// What a terminal sends to the helper's group is not meant for it.
-		l.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-		err = l.cmd.Start()
-	}
-	files[0].Close()
-	files[2].Close()
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot start the process that cleans up after a killed helper: %w; raise the limit of processes or descriptors", err), files[1].Close(), files[3].Close())
+		return nil, failed(err)
 	}
-	return l, nil
+	life := os.NewFile(uintptr(fd), "helper")
+	defer life.Close()
+	ours, held, err := os.Pipe()
+	if err != nil {
+		return nil, failed(err)
+	}
+	defer ours.Close()
+	cmd := exec.Command("/proc/self/exe", Role)
+	cmd.Args[0], cmd.Env, cmd.Dir = "sandboxd", []string{}, "/"
+	cmd.ExtraFiles = []*os.File{life, ours}
+	// What a terminal sends to the helper's group is not meant for it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGCONT}
+	if err := cmd.Start(); err != nil {
+		held.Close()
+		return nil, failed(err)
+	}
+	return &Leash{cmd, held}, nil
+}
+
+func failed(err error) error {
+	return fmt.Errorf("cannot start the process that cleans up after a killed helper: %w; raise the limit of processes or descriptors", err)
 }
 
 // File is what a scaffolding inherits, as any descriptor that it does not know.
@@ -49,15 +60,9 @@ func (l *Leash) File() *os.File { return l.held }
 // Pid is the process.
 func (l *Leash) Pid() int { return l.cmd.Process.Pid }
 
-// endPatience is how long the process may take: it has nothing to do, unless something
-// of a jail was left.
-const endPatience = 5 * time.Second
-
-// End is that of a helper which has cleaned up by itself.
+// End is that of a helper which has cleaned up by itself: nothing is left to do.
 func (l *Leash) End() {
-	l.held.Close() // first: who holds it at the helper's end is killed
-	l.life.Close()
-	late := time.AfterFunc(endPatience, func() { _ = l.cmd.Process.Kill() })
-	defer late.Stop()
+	_ = l.cmd.Process.Kill()
 	_ = l.cmd.Wait()
+	l.held.Close()
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,26 +19,31 @@ const (
 
 // How long what was left is looked for, and how often.
 const (
-	endBound = 30 * time.Second
-	endLook  = time.Millisecond
-	forEver  = -1
+	endBound    = 30 * time.Second
+	endLook     = time.Millisecond // at first: what does not die at once may take long
+	endLookLast = 100 * time.Millisecond
+	forEver     = -1
 )
 
 // Main is the role: it waits for the helper's end, ends what still holds the pipe, and
 // returns the exit status.
 func Main() int {
 	pipe, ok := pipeOf(heldFD)
-	if _, life := pipeOf(lifeFD); !ok || !life {
+	if !ok || unix.PidfdSendSignal(lifeFD, 0, nil, 0) == unix.EBADF {
 		fmt.Fprintln(os.Stderr, "sandboxd: "+Role+" is for sandboxd itself")
 		return 2
 	}
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM)
-	closed(lifeFD, forEver)
-	for end := time.Now().Add(endBound); !closed(heldFD, 0); time.Sleep(endLook) {
+	if !happens(lifeFD, unix.POLLIN, forEver) {
+		return 1 // whoever is told that a helper has ended which has not would kill it
+	}
+	look := endLook
+	for end := time.Now().Add(endBound); !happens(heldFD, unix.POLLHUP, 0); time.Sleep(look) {
 		if time.Now().After(end) {
 			return 1
 		}
 		endAll(pipe)
+		look = min(2*look, endLookLast)
 	}
 	return 0
 }
@@ -51,15 +57,16 @@ func pipeOf(fd int) (string, bool) {
 	return fmt.Sprintf("pipe:[%d]", st.Ino), true
 }
 
-// closed says whether a pipe has no writer any more, or waits for that.
-func closed(fd int32, wait int) bool {
+// happens says whether an event is there, or waits for it: POLLIN of a pidfd is the
+// process's end, POLLHUP of a pipe that nobody holds its other end (poll(2)).
+func happens(fd int32, event int16, wait int) bool {
 	for {
-		p := []unix.PollFd{{Fd: fd}} // POLLHUP needs no asking for (poll(2))
-		n, err := unix.Poll(p, wait)
+		p := []unix.PollFd{{Fd: fd, Events: event}}
+		_, err := unix.Poll(p, wait)
 		if err == unix.EINTR {
 			continue
 		}
-		return err != nil || n > 0
+		return err == nil && p[0].Revents&event != 0
 	}
 }
 
@@ -79,11 +86,18 @@ func endAll(pipe string) {
 		if err != nil {
 			continue
 		}
-		if holds(e.Name(), pipe) {
+		if named(fd, e.Name()) && holds(e.Name(), pipe) {
 			_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 		}
 		unix.Close(fd)
 	}
+}
+
+// named says whether /proc has that number for a process. One that was mounted for
+// another pid namespace, as unshare -p leaves it, has other numbers than system calls.
+func named(pidfd int, pid string) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", pidfd))
+	return err == nil && strings.Contains(string(b), "\nPid:\t"+pid+"\n")
 }
 
 func holds(pid, pipe string) bool {
