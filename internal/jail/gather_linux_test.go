@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -142,5 +143,31 @@ func TestInitThatEndsLate(t *testing.T) {
 				t.Errorf("still remembered: %v", forks.left)
 			}
 		})
+	}
+}
+
+// A fork that hangs under the lock holds the end of no other execution up.
+func TestGatherBesideAForkThatHangs(t *testing.T) {
+	cmd := exec.Command("true")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_, s, _ := newFake()
+	s.reaped, s.p.init = true, cmd.Process.Pid
+	var err error
+	if s.p.initFD, err = unix.PidfdOpen(s.p.init, 0); err != nil {
+		t.Fatal(err)
+	}
+	forks.Lock()
+	defer forks.Unlock()
+	done := make(chan bool)
+	go func() { done <- s.gather() }()
+	select {
+	case clean := <-done:
+		if !clean {
+			t.Error("what has ended is said to be left")
+		}
+	case <-time.After(testenv.Patience):
+		t.Fatal("it waits for the fork")
 	}
 }

@@ -133,9 +133,29 @@ func (f *children) leave(t procTable, pids []int) {
 	}
 }
 
-// bury reaps what has died after all, and forgets what is gone.
+// leaveLater does the same for one, and waits for no fork that hangs.
+func (f *children) leaveLater(t procTable, pid int) {
+	row, err := t.stat(pid)
+	if err != nil {
+		return
+	}
+	note := func() {
+		defer f.Unlock()
+		f.left[pid] = row.start
+	}
+	if f.TryLock() {
+		note()
+		return
+	}
+	go func() { f.Lock(); note() }()
+}
+
+// bury reaps what has died after all, and forgets what is gone. A fork that hangs (its
+// program is on a file system that does) keeps the lock: the next one to be asked does it.
 func (f *children) bury(t procTable) {
-	f.Lock()
+	if !f.TryLock() {
+		return
+	}
 	defer f.Unlock()
 	for pid, start := range f.left {
 		row, err := t.stat(pid)
@@ -280,7 +300,7 @@ func (s *supervision) gather() bool {
 		gone := ends(p.initFD, bound)
 		clean = clean && gone
 		if !reapChild(p.init) {
-			forks.leave(s.table, []int{p.init})
+			forks.leaveLater(s.table, p.init)
 		}
 	} else if p.jailed {
 		clean = s.sweep(KillBound) && clean
