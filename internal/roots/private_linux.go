@@ -15,12 +15,14 @@ import (
 // Private knows what below some directories root alone may read: file modes hide it from
 // everybody but a command that is the host's uid 0. Safe for concurrent use.
 type Private struct {
-	mu    sync.Mutex
-	at    time.Time
-	found []string
-	all   bool
-	err   error // of this process, as in short: what it met is not known
-	seen  []seen
+	mu      sync.Mutex
+	at      time.Time // of the look
+	checked time.Time // when nothing had changed since
+	notice  notice
+	found   []string
+	all     bool
+	err     error // of this process, as in short: what it met is not known
+	seen    []seen
 }
 
 // seen is what a file or directory was like.
@@ -31,9 +33,10 @@ type seen struct {
 	changed unix.Timespec
 }
 
-// How old an answer may be: a look at an /etc of 1,200 files takes 2 ms, and one at its
-// 150 directories and the files that are still empty 0.2 ms. What that does not show is
-// a mode that is taken from a file which everybody could read so far.
+// How old an answer may be where nothing was heard: a look at an /etc of 1,200 files
+// takes 2 ms, and one at its 150 directories and the files that are still empty 0.2 ms.
+// What that does not show, and is only heard of, is a mode that is taken from a file
+// which everybody could read so far.
 const (
 	privateAge = time.Second
 	surelyAge  = 30 * time.Second
@@ -52,15 +55,39 @@ const (
 func (p *Private) Below(dirs []string) (found []string, all bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if age := time.Since(p.at); p.at.IsZero() || p.err != nil || age > surelyAge || age > privateAge && p.changed() {
+	if !p.holds() {
+		p.at = time.Now()
+		p.checked = p.at
 		p.found, p.seen, p.all, p.err = nil, nil, true, nil
+		p.notice.begin()
 		for _, dir := range dirs {
 			p.look(unix.AT_FDCWD, dir, dir)
 		}
 		slices.Sort(p.found)
-		p.at = time.Now()
 	}
 	return p.found, p.all, p.err
+}
+
+// holds says whether the answer is still the same. It need not be asked for, for a
+// moment, where a change would have been heard of.
+func (p *Private) holds() bool {
+	if p.at.IsZero() || p.err != nil || time.Since(p.at) > surelyAge {
+		return false
+	}
+	hears := p.notice.fd > 0
+	if hears && p.notice.heard() {
+		return false
+	}
+	if time.Since(p.checked) <= privateAge {
+		return true
+	}
+	if p.changed() {
+		return false
+	}
+	if hears {
+		p.checked = time.Now()
+	}
+	return true
 }
 
 // changed says whether something came, went, or is no longer empty.
@@ -97,6 +124,7 @@ func (p *Private) look(parent int, name, path string) {
 		p.failed(err)
 	}
 	p.seen = append(p.seen, seenAs(path, &dir)) // before it is read
+	p.notice.add(fd)
 	names, err := f.Readdirnames(-1)
 	if err != nil {
 		p.all = false

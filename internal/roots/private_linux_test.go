@@ -51,46 +51,66 @@ func TestPrivate(t *testing.T) {
 	if got, all, err := p.Below([]string{top, top + "/none"}); err != nil || !all || !slices.Equal(got, want) {
 		t.Errorf("%v, %v: %q", all, err, got)
 	}
-	// What comes is found at once when the answer is old, what is only closed later on.
+	// What comes is found at once where it is heard of, else when the answer is old; what
+	// is only closed later on.
+	deaf := true
 	again := func(age time.Duration) (found bool) {
 		p.at = time.Now().Add(-age - time.Millisecond)
+		p.checked = p.at
+		if deaf {
+			p.notice.end()
+		}
 		got, _, _ := p.Below([]string{top})
 		return len(got) > len(want)
 	}
 	if again(privateAge) {
 		t.Error("found without a change")
 	}
-	for what, change := range map[string]func(){
-		"a file that came": func() { put("later", 0o600, 0, 0) },
-		"one deep below":   func() { put("deep/dir/later", 0o600, 0, 0) },
-		"one moved there": func() {
-			ok(t, os.WriteFile(top+"/deep/x", []byte("x"), 0o600))
-			ok(t, os.Rename(top+"/deep/x", top+"/later"))
-		},
-		"one that was still empty": func() { ok(t, os.WriteFile(top+"/empty", []byte("x"), 0o600)) },
-		"a directory":              func() { ok(t, os.Mkdir(top+"/later", 0o700)) },
-		"one that was closed": func() {
-			ok(t, os.Mkdir(top+"/closed", 0o755))
-			again(privateAge)
-			ok(t, os.Chmod(top+"/closed", 0o700))
-		},
-	} {
-		change()
-		if !again(privateAge) {
-			t.Errorf("not found: %s", what)
-		}
-		for _, name := range []string{"later", "deep/dir/later", "closed"} {
-			ok(t, os.RemoveAll(filepath.Join(top, name)))
-		}
-		ok(t, os.Remove(top+"/empty"))
-		ok(t, os.WriteFile(top+"/empty", nil, 0o600))
-		if again(privateAge) {
-			t.Errorf("still there: %s", what)
-		}
+	if put("later", 0o600, 0, 0); again(0) {
+		t.Error("found at once, which nobody can who does not hear of it")
 	}
-	ok(t, os.Chmod(top+"/public", 0o600))
-	if again(privateAge) || !again(surelyAge) {
-		t.Error("a file that everybody could read is looked at again too soon or too late")
+	ok(t, os.Remove(top+"/later"))
+	again(privateAge)
+	for _, deaf = range []bool{true, false} {
+		age := privateAge
+		if !deaf {
+			again(surelyAge)
+			age = 0
+		}
+		for what, change := range map[string]func(){
+			"a file that came": func() { put("later", 0o600, 0, 0) },
+			"one deep below":   func() { put("deep/dir/later", 0o600, 0, 0) },
+			"one moved there": func() {
+				ok(t, os.WriteFile(top+"/deep/x", []byte("x"), 0o600))
+				ok(t, os.Rename(top+"/deep/x", top+"/later"))
+			},
+			"one that was still empty": func() { ok(t, os.WriteFile(top+"/empty", []byte("x"), 0o600)) },
+			"a directory":              func() { ok(t, os.Mkdir(top+"/later", 0o700)) },
+			"one that was closed": func() {
+				ok(t, os.Mkdir(top+"/closed", 0o755))
+				again(age)
+				ok(t, os.Chmod(top+"/closed", 0o700))
+			},
+		} {
+			change()
+			if !again(age) {
+				t.Errorf("not found: %s", what)
+			}
+			for _, name := range []string{"later", "deep/dir/later", "closed"} {
+				ok(t, os.RemoveAll(filepath.Join(top, name)))
+			}
+			ok(t, os.Remove(top+"/empty"))
+			ok(t, os.WriteFile(top+"/empty", nil, 0o600))
+			if again(privateAge) {
+				t.Errorf("still there: %s", what)
+			}
+		}
+		ok(t, os.Chmod(top+"/public", 0o600))
+		if found := again(privateAge); found == deaf || !again(surelyAge) {
+			t.Errorf("deaf: %v: a file that everybody could read is looked at again too soon or too late", deaf)
+		}
+		ok(t, os.Chmod(top+"/public", 0o644))
+		again(surelyAge)
 	}
 }
 
