@@ -116,7 +116,7 @@ func TestFishCompletes(t *testing.T) {
 func TestZshCompletes(t *testing.T) {
 	zsh := testenv.Tool(t, "zsh")
 	dir, script := completing(t, "zsh")
-	master, slave := terminal(t)
+	master, slave := testenv.Terminal(t)
 	cmd := shellIn(dir, zsh, "-f", "-i")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -9,8 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/testenv"
 )
@@ -85,34 +82,11 @@ func TestReaderThatGoesAway(t *testing.T) {
 	}
 }
 
-// terminal opens a new one: the master, and the slave for a child.
-func terminal(t *testing.T) (master, slave *os.File) {
-	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { master.Close() })
-	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	n, err := unix.IoctlGetUint32(int(master.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { slave.Close() })
-	return master, slave
-}
-
 // onTerminal runs a script of a shell with job control in a session of its own.
 func onTerminal(t *testing.T, script, typed string) (output string) {
 	t.Helper()
 	needJail(t)
-	master, slave := terminal(t)
+	master, slave := testenv.Terminal(t)
 	dir := testenv.TempDir(t, testenv.Me())
 	cmd := exec.Command("bash", "-c", "set -m\n"+script)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "HOME=/nonexistent", "S="+testenv.Binary(t))
@@ -165,5 +139,16 @@ func TestAloneOnATerminal(t *testing.T) {
 	out := onTerminal(t, `$S; echo "code $?"`, "")
 	if !strings.Contains(out, "`sandboxd help` lists the rest") || !strings.Contains(out, "code 2") {
 		t.Errorf("got %q", out)
+	}
+}
+
+// Nothing in a jail has the terminal that its helper was started on: who has it can type
+// into it (TIOCSTI, CVE-2017-5226).
+func TestJailHasNoTerminal(t *testing.T) {
+	const tty = `cut -d" " -f7 /proc/%/stat`
+	out := onTerminal(t, `echo "mine $(`+strings.ReplaceAll(tty, "%", "$$")+`)"; $S run -- sh -c 'echo "init $(`+strings.ReplaceAll(tty, "%", "1")+
+		`) command $(`+strings.ReplaceAll(tty, "%", "$$")+`)"'`, "")
+	if !strings.Contains(out, "init 0 command 0") || !strings.Contains(out, "mine ") || strings.Contains(out, "mine 0") {
+		t.Errorf("the terminals are %q", out)
 	}
 }

@@ -37,6 +37,7 @@ type Host struct {
 	serial     atomic.Uint64 // of executions, for the names of their cgroups
 	standing   standing
 	noExitInfo atomic.Bool // this kernel's pidfds do not tell exit statuses
+	noTerminal bool        // a controlling one, that a scaffolding could inherit
 }
 
 // namespaceKinds are those that bubblewrap makes anew, by their names below
@@ -58,13 +59,14 @@ func NewHost(ctx context.Context, c Config) (*Host, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("cannot become a child subreaper: %w", err)
 	}
+	noTerminal := leaveTerminal() // before anything inherits it
 	tied := tie()
 	facts, err := probe.Facts(ctx, probe.Options{Bwrap: c.Bwrap, AllowNestedUserns: c.AllowNestedUserns})
 	end, terr := tied(err == nil && facts.Bwrap.State != host.Absent)
 	if err = errors.Join(err, terr); err != nil {
 		return nil, err
 	}
-	h := &Host{Config: c, Facts: facts, Self: self, path: os.Getenv("PATH"), leash: end}
+	h := &Host{Config: c, Facts: facts, Self: self, path: os.Getenv("PATH"), leash: end, noTerminal: noTerminal}
 	for _, kind := range namespaceKinds {
 		var st unix.Stat_t
 		if err := unix.Stat("/proc/self/ns/"+kind, &st); err != nil {

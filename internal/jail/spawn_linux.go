@@ -103,9 +103,11 @@ func (h *Host) spawn(j *job) (*process, error) {
 	}
 	image := fmt.Sprintf("/proc/self/fd/%d", spec.ImageFD)
 	path, argv := image, []string{"sandboxd", "--exec"}
-	// A session of its own: signals to the helper's group stay there. An
-	// empty environment: /proc/1/environ shows whatever bubblewrap had.
-	attr := &os.ProcAttr{Dir: "/", Env: []string{}, Files: files, Sys: &syscall.SysProcAttr{Setsid: true}}
+	// A group of its own: signals to the helper's stay there. An empty environment:
+	// /proc/1/environ shows whatever bubblewrap had.
+	alone := &syscall.SysProcAttr{Setsid: !p.jailed || !h.noTerminal}
+	alone.Setpgid = !alone.Setsid
+	attr := &os.ProcAttr{Dir: "/", Env: []string{}, Files: files, Sys: alone}
 	if p.jailed {
 		path = h.Facts.Bwrap.Path
 		argv = []string{"bwrap", "--args", fmt.Sprint(spec.FirstFD), "--", image, "--exec"}

@@ -42,7 +42,7 @@ func Start() (*Leash, error) {
 	cmd.Args[0], cmd.Env, cmd.Dir = "sandboxd", []string{}, "/"
 	cmd.ExtraFiles = []*os.File{life, ours}
 	// What a terminal sends to the helper's group is not meant for it.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGCONT}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGCONT}
 	if err := cmd.Start(); err != nil {
 		held.Close()
 		return nil, failed(err)

@@ -7,13 +7,13 @@ import (
 )
 
 func line(name string) []byte {
-	return []byte("7 (" + name + ") S 3 7 7 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 4242 9 9\n")
+	return []byte("7 (" + name + ") S 3 7 7 34817 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 4242 9 9\n")
 }
 
 func TestParseStat(t *testing.T) {
 	for _, name := range []string{"sh", "a b", ") S 1 (", "", "x)\n(y", "((", "))"} {
 		s, err := ParseStat(line(name))
-		if err != nil || string(s.Comm) != name || s.PPID != 3 || s.Start != 4242 || s.State != 'S' {
+		if err != nil || string(s.Comm) != name || s.PPID != 3 || s.Start != 4242 || s.Terminal != 34817 || s.State != 'S' {
 			t.Errorf("%q: got %+v %v", name, s, err)
 		}
 	}

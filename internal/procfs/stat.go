@@ -15,7 +15,9 @@ type Stat struct {
 	Comm  []byte // the name, part of the line that was given; it may hold anything
 	State byte   // R, S, D, T, t, Z, X and rarer ones
 	PPID  int
-	Start uint64 // in hundredths of a second since boot, whatever the kernel's own clock
+	// Terminal is the controlling terminal's device number, 0 without one.
+	Terminal int
+	Start    uint64 // in hundredths of a second since boot, whatever the kernel's own clock
 }
 
 var errStat = errors.New("cannot parse /proc/<pid>/stat")
@@ -39,6 +41,8 @@ func ParseStat(line []byte) (Stat, error) {
 			s.State = f[0]
 		case 4:
 			s.PPID, err = strconv.Atoi(string(f))
+		case 7:
+			s.Terminal, err = strconv.Atoi(string(f))
 		case 22:
 			s.Start, err = strconv.ParseUint(string(f), 10, 64)
 			if err == nil {

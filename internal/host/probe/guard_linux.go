@@ -45,9 +45,9 @@ func ask(ctx context.Context, path string, o Options) (answer, error) {
 	var a answer
 	cmd := exec.Command("/proc/self/exe", Role, path, strconv.FormatBool(o.AllowNestedUserns), o.Deadline.String())
 	cmd.Args[0], cmd.Env, cmd.Dir = "sandboxd", []string{}, "/"
-	// A session of its own: what a terminal sends to the helper's group does not
-	// end it before it has cleaned up.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	// A group of its own: what a terminal sends to the helper's does not end it before
+	// it has cleaned up.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	leash, err := cmd.StdinPipe()
 	if err != nil {
 		return a, fmt.Errorf("bubblewrap could not be tried: %w", err)
