@@ -140,10 +140,20 @@ func outsideAttacks() []attack {
 		{name: "outside: a directory in the root", root: true, do: func(w *world) error {
 			defer os.Remove("/sandboxd-attack-" + w.Nonce)
 			return os.Mkdir("/sandboxd-attack-"+w.Nonce, 0o755)
-		}},
-		{name: "outside: a file in /usr", root: true, do: rewriteSystem("/usr/sandboxd-attack-")},
-		{name: "outside: a file in /etc", root: true, do: rewriteSystem("/etc/sandboxd-attack-")},
+		}, needs: unlessReadOnly("/")},
+		{name: "outside: a file in /usr", root: true, do: rewriteSystem("/usr/sandboxd-attack-"), needs: unlessReadOnly("/usr")},
+		{name: "outside: a file in /etc", root: true, do: rewriteSystem("/etc/sandboxd-attack-"), needs: unlessReadOnly("/etc")},
 	}
+}
+
+// unlessReadOnly is what an attack needs where the host itself cannot write: a machine of
+// the kernel matrix has the host's file system read-only.
+func unlessReadOnly(dir string) string {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err == nil && fs.Flags&unix.ST_RDONLY != 0 {
+		return dir + " mounted writable"
+	}
+	return ""
 }
 
 func rewriteSystem(prefix string) func(*world) error {
