@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"syscall"
 
 	"sandboxd/internal/jail"
@@ -21,6 +22,11 @@ const (
 	exitFailed  = 1
 	exitUsage   = 2
 )
+
+// collectAt is the collector's GOGC, in percent. The runtime collects at a heap of
+// 4 MiB * GOGC / 100 at the earliest: at its default of 100 a helper of many executions
+// holds 3 MB more, and is no quicker.
+const collectAt = 50
 
 // errStopped is a signal that came before there was anything to end.
 var errStopped = errors.New("stopped by a signal")
@@ -38,6 +44,9 @@ func Main(args []string, version string) int {
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "sandboxd: %v; see sandboxd --help\n", err)
 		return exitUsage
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(collectAt)
 	}
 	if err := serve(o, version); err != nil {
 		fmt.Fprintf(os.Stderr, "sandboxd: %v\n", err)
