@@ -32,7 +32,11 @@ type left struct {
 
 // lefts: a set-user-ID file lends the caller's rights to every user of the host, and
 // what stands in its way inside (no_new_privs) is not there outside. Two calls can give
-// the bit behind a pointer: they are answered as on a kernel without them.
+// the bit behind a pointer: they are answered as on a kernel without them. So is clone3.
+//
+// clone3 can start a process in any cgroup whose directory the caller may name, by a
+// descriptor that neither a read-only mount nor Landlock minds (O_PATH); the cgroup's file
+// modes are the caller's own. So a command would leave its ceilings. clone cannot.
 //
 // A core limit of 1 is the one at which the kernel starts no handler of core_pattern
 // (coredump.c); so it must not be lowered to 0 either. Programs that ask for that are
@@ -42,7 +46,7 @@ var lefts = []left{
 	{[]string{"fchmodat", "fchmodat2", "mknodat"}, suid(2)},
 	{[]string{"open"}, created(1)},
 	{[]string{"openat"}, created(2)},
-	{[]string{"openat2", "io_uring_setup"}, []bpf.Instruction{bpf.RetConstant{Val: uint32(enosys)}}},
+	{[]string{"openat2", "io_uring_setup", "clone3"}, []bpf.Instruction{bpf.RetConstant{Val: uint32(enosys)}}},
 	{[]string{"setrlimit"}, []bpf.Instruction{
 		bpf.LoadAbsolute{Off: arg(0), Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: rlimitCore, SkipTrue: 1},

@@ -79,11 +79,11 @@ var Cases = []Case{
 	{"mknod-call", Left, syscall.EPERM, true},
 	{"openat2-suid", LeftUnseen, syscall.ENOSYS, false},
 	{"io_uring", LeftUnseen, syscall.ENOSYS, false},
+	{"clone3", LeftUnseen, syscall.ENOSYS, false},
 
 	{"unix", None, 0, false},
 	{"unix-pair", None, 0, false},
 	{"tiocgwinsz", None, 0, false},
-	{"clone3", None, 0, false},
 	{"fork", None, 0, false},
 	{"chmod-sgid", None, 0, false},
 	{"open-mode-unused", None, 0, false}, // flags that create nothing: no mode is looked at
