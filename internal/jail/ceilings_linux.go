@@ -2,14 +2,12 @@ package jail
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"syscall"
 	"time"
 
 	"sandboxd/internal/cgroup"
-	"sandboxd/internal/plan"
 	"sandboxd/internal/report"
 )
 
@@ -57,25 +55,6 @@ func (j *job) ceilings() error {
 	return nil
 }
 
-// loose notes a cgroup that the command can change.
-func (j *job) loose() {
-	if why := loose(j.plan, j.group.Path(), j.bwrap != nil || j.facts.LandlockABI > 0); why != "" {
-		j.unheld = append(j.unheld, why)
-	}
-}
-
-// loose says why the command can change the cgroup at path, or "". Its files are the
-// caller's own, and so are the command's rights, wherever it can reach them.
-func loose(p plan.Plan, path string, bounded bool) string {
-	switch {
-	case !bounded:
-		return "without a jail and without Landlock the command can raise its ceilings, or leave its cgroup"
-	case p.At(path).Effect == plan.ReadWrite:
-		return fmt.Sprintf("the policy makes %q writable, so the command can raise its ceilings, or leave its cgroup", path)
-	}
-	return ""
-}
-
 // disown leaves the cgroup of a standby to the standby, which was thrown away.
 func (j *job) disown(k *keeper) {
 	if j.group != nil && j.group == k.job.group {
@@ -91,12 +70,15 @@ func (j *job) born(attr *syscall.SysProcAttr) {
 	}
 }
 
+// refusedBirths are clone3's answers that may be about the cgroup (cgroup_css_set_fork):
+// ENOENT is a border of cgroup namespaces, ENODEV a cgroup that somebody removed.
+var refusedBirths = []syscall.Errno{syscall.ENOSYS, syscall.EPERM, syscall.EACCES, syscall.EBUSY, syscall.EOPNOTSUPP, syscall.ENOENT, syscall.ENODEV}
+
 // outside gives the ceilings up after a start that failed, where the cgroup may be
 // the reason. It says whether another start makes sense. An entry after the start
 // would be a window, so there is none.
 func (j *job) outside(err error) bool {
-	if j.group == nil || j.host.RequireEnforced || !errors.Is(err, syscall.ENOSYS) && !errors.Is(err, syscall.EPERM) &&
-		!errors.Is(err, syscall.EACCES) && !errors.Is(err, syscall.EBUSY) && !errors.Is(err, syscall.EOPNOTSUPP) {
+	if j.group == nil || j.host.RequireEnforced || !slices.ContainsFunc(refusedBirths, func(e syscall.Errno) bool { return errors.Is(err, e) }) {
 		return false
 	}
 	j.noGroup = "cannot start a process in the cgroup: " + err.Error()
@@ -141,6 +123,32 @@ func (j *job) held() report.Cgroup {
 		j.unheld = append(j.unheld, err.Error())
 	}
 	return c
+}
+
+// birth is called before the scaffolding is forked, and what it gives afterwards. Until
+// its execve the fork waits for the child, which in a base that somebody froze never comes
+// to it: it is killed, which the freezer lets through, a while after nobody wants it.
+func (j *job) birth(unwanted <-chan struct{}, grace time.Duration) (over func()) {
+	g := j.group
+	if g == nil {
+		return func() {}
+	}
+	born := make(chan struct{})
+	go func() {
+		select {
+		case <-born:
+			return
+		case <-unwanted:
+		}
+		late := time.NewTimer(grace)
+		defer late.Stop()
+		select {
+		case <-born:
+		case <-late.C:
+			_ = g.Kill()
+		}
+	}()
+	return func() { close(born) }
 }
 
 // killGroup ends everything that was born in the cgroup. An error is not the end:

@@ -8,29 +8,44 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/plan"
+	"sandboxd/internal/roots"
 	"sandboxd/internal/testenv"
 )
 
 // A cgroup that the command can write to holds it only as long as it likes.
 func TestLooseCgroup(t *testing.T) {
-	const base = "/sys/fs/cgroup/base"
 	view := func(ops ...plan.Op) plan.Plan {
 		return plan.Plan{Ops: append([]plan.Op{{Path: "/", Class: plan.RootTmpfs}}, ops...)}
 	}
+	jail, none := bounds{jailed: true, landlock: true}, bounds{landlock: true}
+	rw := func(path string) plan.Op { return plan.Op{Path: path, Class: plan.Writable} }
 	for _, c := range []struct {
-		name    string
-		plan    plan.Plan
-		bounded bool
-		loose   bool
+		name   string
+		plan   plan.Plan
+		bounds bounds
+		loose  bool
 	}{
-		{"not in the view", view(), true, false},
-		{"the host, readable", view(plan.Op{Path: "/", Class: plan.Readable}), true, false},
-		{"the host, writable", view(plan.Op{Path: "/", Class: plan.Writable}), true, true},
-		{"a root above it", view(plan.Op{Path: "/sys/fs", Class: plan.Writable}), true, true},
-		{"read-only again", view(plan.Op{Path: "/sys/fs", Class: plan.Writable}, plan.Op{Path: base, Class: plan.Readable}), true, false},
-		{"no jail and no Landlock", view(), false, true},
+		{"not in the view", view(), jail, false},
+		{"the host, readable", view(plan.Op{Path: "/", Class: plan.Readable}), jail, false},
+		{"the host, writable", view(rw("/")), jail, true},
+		{"a root above it", view(rw("/sys/fs")), jail, true},
+		{"read-only again", view(rw("/sys/fs"), plan.Op{Path: "/sys/fs/cgroup", Class: plan.Readable}), jail, false},
+		{"no jail and no Landlock", view(), bounds{}, true},
+		{"no jail", view(rw("/home")), none, false},
+		{"no jail, the host writable", view(rw("/"), plan.Op{Path: "/sys", Class: plan.Readable}), none, true},
+		{"no jail, the hierarchy", view(rw("/sys/fs/cgroup")), none, true},
+		{"another cgroup, writable", view(rw("/sys/fs/cgroup/other")), jail, true},
+		{"another mount of the hierarchy", view(rw("/srv/cgroups/other")), jail, true},
+		{"a mount of it", view(plan.Op{Path: "/srv/cgroups", Class: plan.MountRW}), jail, true},
+		{"something mounted over it", view(rw("/srv/cgroups/tmp/x")), jail, false},
+		{"read-only inside a root", view(rw("/srv"), plan.Op{Path: "/srv/cgroups", Class: plan.Readable}), jail, false},
+		{"user namespaces", view(), bounds{jailed: true, landlock: true, nested: true}, false},
+		{"user namespaces without Landlock", view(), bounds{jailed: true, nested: true}, true},
+		{"no Landlock", view(), bounds{jailed: true}, false},
 	} {
-		if why := loose(c.plan, base+"/exec-1-2", c.bounded); (why != "") != c.loose {
+		c.bounds.mounts = []roots.Mount{{Point: "/", FSType: "ext4"}, {Point: "/sys", FSType: "sysfs"}, {Point: "/sys/fs/cgroup", FSType: "cgroup2"},
+			{Point: "/srv/cgroups", FSType: "cgroup2"}, {Point: "/srv/cgroups/tmp", FSType: "tmpfs"}}
+		if why := loose(c.plan, c.bounds); (why != "") != c.loose {
 			t.Errorf("%s: %q", c.name, why)
 		}
 	}

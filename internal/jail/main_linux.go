@@ -125,7 +125,7 @@ func (r *Run) impatience(h *Host) (built func() bool) {
 		case <-quit:
 			late <- false
 		case <-grace.C:
-			j := &job{host: h, req: r.req, facts: h.Facts}
+			j := &job{host: h, req: r.req, facts: h.Facts, noGroup: "the command was not started"}
 			if j.jailed() {
 				j.bwrap = &bwrap.Command{}
 			}
@@ -146,6 +146,7 @@ func (j *job) process(r *Run, k *keeper) (*process, error) {
 			return p, err
 		}
 	}
+	defer j.birth(r.stop, Grace)()
 	return j.host.spawn(j)
 }
 

@@ -92,7 +92,9 @@ func (k *keeper) build(req Request) bool {
 	if err == nil {
 		k.recipe = j.recipe()
 		j.spec.Standby, j.spec.Command = true, spec.Command{}
+		born := j.birth(k.drop, 0)
 		k.p, err = k.host.spawn(j)
+		born()
 	}
 	if j.reached != nil {
 		_ = j.reached.Close()
