@@ -71,6 +71,9 @@ func (b *Base) make(id uint64) (*Group, error) {
 		id = rand.Uint64()
 		time.Sleep(time.Duration(try) * time.Millisecond) // a sweep is over by then
 	}
+	if errors.Is(err, unix.EAGAIN) { // cgroup_mkdir has it for these alone
+		err = fmt.Errorf("its cgroup.max.descendants or cgroup.max.depth, or those of a cgroup above it, allow no more: %w", err)
+	}
 	return nil, fmt.Errorf("cannot make a cgroup in %s: %w", b.dir.path, err)
 }
 

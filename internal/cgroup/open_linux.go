@@ -209,6 +209,9 @@ func judgeMigration(d dir) string {
 	if err != nil {
 		return "cannot be judged: " + err.Error()
 	}
+	if strings.HasPrefix(own, "/..") && borders(string(info)) {
+		return fmt.Sprintf("takes no process from the helper's own cgroup %q, which is outside of its cgroup namespace (nsdelegate); start the helper in a cgroup of that namespace", own)
+	}
 	top, ok := ancestor(mounts(string(info)), own, d.path)
 	if !ok {
 		return fmt.Sprintf("has no ancestor in common with the helper's own cgroup %q, so no process can be started in it; %s", own, hint)

@@ -2,6 +2,7 @@ package cgroup
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,6 +42,18 @@ func mounts(mountinfo string) []mount {
 		}
 	}
 	return found
+}
+
+// borders reports whether cgroup namespaces are borders for processes of the hierarchy
+// (nsdelegate, which all its mounts have or none).
+func borders(mountinfo string) bool {
+	for line := range strings.Lines(mountinfo) {
+		if _, right, _ := strings.Cut(line, " - "); strings.HasPrefix(right, "cgroup2 ") {
+			f := strings.Fields(right)
+			return slices.Contains(strings.Split(f[len(f)-1], ","), "nsdelegate")
+		}
+	}
+	return false
 }
 
 // ancestor finds where the deepest cgroup above both own (a path of

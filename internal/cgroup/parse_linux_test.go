@@ -40,6 +40,18 @@ broken
 	}
 }
 
+func TestBorders(t *testing.T) {
+	for info, want := range map[string]bool{
+		"31 24 0:27 / /c rw,nsdelegate - ext4 /dev/root rw\n32 24 0:27 / /c rw - cgroup2 cgroup2 rw,nsdelegate,memory_recursiveprot\n": true,
+		"31 24 0:27 / /c rw,nsdelegate - cgroup2 nsdelegate rw,nsdelegates\n":                                                          false,
+		"": false,
+	} {
+		if got := borders(info); got != want {
+			t.Errorf("%q: got %v", info, got)
+		}
+	}
+}
+
 func TestAncestor(t *testing.T) {
 	top := []mount{{"/", "/sys/fs/cgroup"}}
 	part := []mount{{"/", "/sys/fs/cgroup"}, {"/user/me", "/home/me/cg"}}
