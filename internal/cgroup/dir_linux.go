@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -37,12 +38,24 @@ func retry(call func() (int, error)) (int, error) {
 
 func (d dir) fd() int { return int(d.f.Fd()) }
 
+// groupMode is an execution's cgroup's: whoever can open it can hold its lock. It is taken
+// back, and so are the modes of the files by which its end is made: without a jail the
+// command has the rights of their owner, and Landlock knows none for chmod. A counter that
+// was closed is told as such.
+const groupMode = 0o700
+
 // open opens one of the cgroup's files. Never with O_CREAT: for a file that this
 // kernel does not have, cgroupfs would then answer EACCES and not ENOENT.
 func (d dir) open(name string, flags int) (*os.File, error) {
-	fd, err := retry(func() (int, error) {
-		return unix.Openat(d.fd(), name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	})
+	call := func() (int, error) { return unix.Openat(d.fd(), name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0) }
+	fd, err := retry(call)
+	if errors.Is(err, unix.EACCES) && isName(path.Base(d.path)) {
+		_ = unix.Fchmod(d.fd(), groupMode)
+		if strings.HasPrefix(name, "cgroup.") {
+			_ = unix.Fchmodat(d.fd(), name, 0o600, 0)
+		}
+		fd, err = retry(call)
+	}
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: d.path + "/" + name, Err: err}
 	}
@@ -114,5 +127,8 @@ func (d dir) children() ([]string, error) {
 // child opens a cgroup right below.
 func (d dir) child(name string) (dir, error) {
 	f, err := openDir(d.fd(), name, unix.O_RDONLY|unix.O_NOFOLLOW)
+	if errors.Is(err, unix.EACCES) && isName(name) && unix.Fchmodat(d.fd(), name, groupMode, 0) == nil {
+		f, err = openDir(d.fd(), name, unix.O_RDONLY|unix.O_NOFOLLOW)
+	}
 	return dir{f, d.path + "/" + name}, err
 }

@@ -54,8 +54,7 @@ func (b *Base) make(id uint64) (*Group, error) {
 	var err error
 	for try := range createTries {
 		n := name(id, b.pid)
-		// 0700: whoever can open it can hold its lock.
-		if err = unix.Mkdirat(b.dir.fd(), n, 0o700); errors.Is(err, unix.EEXIST) {
+		if err = unix.Mkdirat(b.dir.fd(), n, groupMode); errors.Is(err, unix.EEXIST) {
 			if !b.sweep(n, time.Now()) {
 				id = rand.Uint64()
 			}
