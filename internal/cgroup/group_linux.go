@@ -144,6 +144,14 @@ func (g *Group) Path() string { return g.dir.path }
 // until Remove.
 func (g *Group) FD() int { return g.dir.fd() }
 
+// Frozen reports whether somebody froze the cgroup or one above it: what is born in it
+// does not run.
+func (g *Group) Frozen() bool {
+	text, err := g.dir.read("cgroup.events")
+	n, ok := counter(text, "frozen")
+	return err == nil && ok && n != 0
+}
+
 // Allowance is by how many tasks pids.max exceeds the policy's pids at this moment:
 // the scaffolding's share. 0 where no ceiling was asked for.
 func (g *Group) Allowance() uint64 { return g.allowance.Load() }

@@ -125,32 +125,6 @@ func (j *job) held() report.Cgroup {
 	return c
 }
 
-// birth is called before the scaffolding is forked, and what it gives afterwards. Until
-// its execve the fork waits for the child, which in a base that somebody froze never comes
-// to it: it is killed, which the freezer lets through, a while after nobody wants it.
-func (j *job) birth(unwanted <-chan struct{}, grace time.Duration) (over func()) {
-	g := j.group
-	if g == nil {
-		return func() {}
-	}
-	born := make(chan struct{})
-	go func() {
-		select {
-		case <-born:
-			return
-		case <-unwanted:
-		}
-		late := time.NewTimer(grace)
-		defer late.Stop()
-		select {
-		case <-born:
-		case <-late.C:
-			_ = g.Kill()
-		}
-	}()
-	return func() { close(born) }
-}
-
 // killGroup ends everything that was born in the cgroup. An error is not the end:
 // what the caller does without a cgroup follows, and dissolve tries again and tells.
 func (j *job) killGroup() {

@@ -40,6 +40,9 @@ func (r *Run) attempt(h *Host, k *keeper, more bool) (again bool) {
 	built := r.impatience(h)
 	j, err := h.prepare(r.req, k)
 	defer func() { r.leftover = errors.Join(r.leftover, j.release()) }()
+	if err == nil {
+		j.thaw(r.stop)
+	}
 	var guarded guard
 	if err == nil && r.stopReason() == NotStopped {
 		guarded = lookAtGuarded(r.req.Policy)

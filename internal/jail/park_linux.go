@@ -89,6 +89,9 @@ func (k *keeper) run(req Request) {
 func (k *keeper) build(req Request) bool {
 	j := &job{host: k.host, req: req, facts: k.host.Facts, standby: true}
 	err := j.build()
+	if err == nil && j.group != nil && j.group.Frozen() {
+		err = errNoStandby
+	}
 	if err == nil {
 		k.recipe = j.recipe()
 		j.spec.Standby, j.spec.Command = true, spec.Command{}
