@@ -186,38 +186,54 @@ func TestEndWhileACommandCannotDie(t *testing.T) {
 
 // A bubblewrap whose file hangs holds up no stop either.
 func TestBubblewrapOnAHangingFileSystem(t *testing.T) {
-	testenv.EachUser(t, func(t *testing.T, u testenv.User) {
-		m := jailed(t, u)
-		dir := filepath.Join(m.u.Home, "bin")
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		writeMode(t, filepath.Join(dir, "bwrap"), "#!/bin/sh\nexec /usr/bin/bwrap \"$@\"\n", 0o755)
-		c := m.connect(m.policy(), "--standby=off", "--bwrap", filepath.Join(dir, "bwrap"))
-		c.sh(2, m.dir, "true")
-		fs := hangingFS(t, dir)
-		c.start(3, m.dir, "true")
-		fs.hangs()
-		asked := time.Now()
-		c.send(3, protocol.Cancel{})
-		r := c.collect(3)
-		if r.exit == nil || r.exit.Code != 143 || !r.exit.Cancelled || !has(r.exit.Enforcement, "skip:stage2") {
-			t.Errorf("got %+v %+v", r.exit, r.fail)
-		}
-		if took := time.Since(asked); took > 8*time.Second {
-			t.Errorf("it took %v", took)
-		}
-		c.start(4, m.dir, "true")
-		c.send(9, protocol.Shutdown{})
-		if r := c.collect(4); r.exit == nil || r.exit.Code != 143 || !r.exit.Cancelled {
-			t.Errorf("got %+v %+v", r.exit, r.fail)
-		}
-		testenv.Eventually(t, "the helper's end", func() bool { return testenv.Processes()[c.cmd.Process.Pid].State == "Z" })
-		fs.end()
-		if code := c.wait(); code != 1 || !strings.Contains(c.stderr.String(), "cannot end within") {
-			t.Errorf("exit %d: %s", code, c.stderr)
-		}
-	})
+	testenv.EachUser(t, func(t *testing.T, u testenv.User) { bubblewrapHangs(t, u) })
+}
+
+// The same where Go's runtime has one processor for the helper, and where it collects
+// garbage all the time: a fork that does not return stops neither.
+func TestHangingForkStopsNothing(t *testing.T) {
+	for _, setting := range []string{"GOMAXPROCS=1", "GOGC=1"} {
+		t.Run(setting, func(t *testing.T) {
+			u := testenv.Me()
+			u.Home = testenv.TempDir(t, u)
+			bubblewrapHangs(t, u, setting)
+		})
+	}
+}
+
+func bubblewrapHangs(t *testing.T, u testenv.User, env ...string) {
+	m := jailed(t, u)
+	dir := filepath.Join(m.u.Home, "bin")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	writeMode(t, filepath.Join(dir, "bwrap"), "#!/bin/sh\nexec /usr/bin/bwrap \"$@\"\n", 0o755)
+	cmd := m.command("--standby=off", "--bwrap", filepath.Join(dir, "bwrap"))
+	cmd.Env = append(os.Environ(), env...)
+	c := m.connectCmd(cmd, m.policy())
+	c.sh(2, m.dir, "true")
+	fs := hangingFS(t, dir)
+	c.start(3, m.dir, "true")
+	fs.hangs()
+	asked := time.Now()
+	c.send(3, protocol.Cancel{})
+	r := c.collect(3)
+	if r.exit == nil || r.exit.Code != 143 || !r.exit.Cancelled || !has(r.exit.Enforcement, "skip:stage2") {
+		t.Errorf("got %+v %+v", r.exit, r.fail)
+	}
+	if took := time.Since(asked); took > 8*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	c.start(4, m.dir, "true")
+	c.send(9, protocol.Shutdown{})
+	if r := c.collect(4); r.exit == nil || r.exit.Code != 143 || !r.exit.Cancelled {
+		t.Errorf("got %+v %+v", r.exit, r.fail)
+	}
+	testenv.Eventually(t, "the helper's end", func() bool { return testenv.Processes()[c.cmd.Process.Pid].State == "Z" })
+	fs.end()
+	if code := c.wait(); code != 1 || !strings.Contains(c.stderr.String(), "cannot end within") {
+		t.Errorf("exit %d: %s", code, c.stderr)
+	}
 }
 
 // A look at the host that hangs is no way to stay.

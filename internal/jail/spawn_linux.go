@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"syscall"
@@ -77,9 +78,12 @@ var forker = struct {
 	work chan func()
 }{work: make(chan func())}
 
-// onForker calls f on that thread, and waits.
+// onForker calls f on that thread, and waits. A fork returns with the child's execve, which
+// can hang, and to Go's scheduler the thread is running all the time: the rest of the helper
+// needs a processor beside it, on a machine with one only too.
 func onForker(f func()) {
 	forker.Do(func() {
+		runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0)))
 		go func() {
 			runtime.LockOSThread()
 			for f := range forker.work {
@@ -136,7 +140,12 @@ func (p *process) fork(path string, argv []string, attr *os.ProcAttr) error {
 	forks.Lock()
 	defer forks.Unlock()
 	var err error
-	onForker(func() { p.os, err = os.StartProcess(path, argv, attr) })
+	onForker(func() {
+		// Nor may the collector start: it would wait for this thread, and all others for it.
+		percent := debug.SetGCPercent(-1)
+		defer debug.SetGCPercent(percent)
+		p.os, err = os.StartProcess(path, argv, attr)
+	})
 	if errors.Is(err, unix.EBADF) { // dup2(2): the number is beyond RLIMIT_NOFILE
 		err = fmt.Errorf("%w (%w)", unix.EMFILE, err)
 	}
