@@ -50,6 +50,7 @@ func run() *spec.Failure {
 	policy := []func() *spec.Failure{
 		p.openStatus,
 		p.look,
+		p.session, // where this is no jail it may lead a group, and that is not the reason
 		p.verify,
 		// Building opens paths, enforcing comes after the last open of ours.
 		p.buildLandlock,
@@ -63,13 +64,13 @@ func run() *spec.Failure {
 		p.readBack,
 		p.require,
 	}
-	steps := []func() *spec.Failure{p.session}
+	var steps []func() *spec.Failure
 	if s.Standby {
 		// stat(2), access(2) and chdir(2) answer the same under Landlock.
 		command = append([]func() *spec.Failure{p.standby, p.verify}, command...)
-		steps = append(append(steps, policy...), command...)
+		steps = append(policy, command...)
 	} else {
-		steps = append(append(steps, command...), policy...)
+		steps = append(command, policy...)
 	}
 	for _, step := range steps {
 		if f := step(); f != nil {
