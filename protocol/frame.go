@@ -74,6 +74,13 @@ func appendEnvelope(b []byte, id uint64, kind Kind) []byte {
 // formed, its kind known and the body wrong; the Frame then has ID and Kind. A kind
 // that is not known is no error: Body is nil.
 func DecodeFrame(b []byte) (Frame, error) {
+	if f, ok := decodeStream(b); ok {
+		return f, nil
+	}
+	return decodeStrictly(b)
+}
+
+func decodeStrictly(b []byte) (Frame, error) {
 	f, raw, err := decodeEnvelope(b)
 	if err != nil {
 		return Frame{}, decodeFailure(err, DecodeError{Fatal: true})

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime/metrics"
 	"testing"
 	"testing/iotest"
@@ -48,6 +49,11 @@ func FuzzDecodeFrame(f *testing.F) {
 		frame, err := DecodeFrame(b)
 		if grown := allocated() - before; grown > slack+64*uint64(len(b)) {
 			t.Errorf("%d bytes of input made %d bytes of allocations", len(b), grown)
+		}
+		if quick, ok := decodeStream(b); ok {
+			if strict, err := decodeStrictly(b); err != nil || !reflect.DeepEqual(quick, strict) {
+				t.Errorf("the strict reader gives %v, %v", strict.Kind, err)
+			}
 		}
 		if err != nil {
 			checkError(t, frame, err)
