@@ -38,6 +38,9 @@ bench: build ## the benchmarks, as ratios, into testdata/bench/THIS-MACHINE.txt 
 fuzz: ## every fuzz target for FUZZTIME (default 10s) each
 	@scripts/fuzz $(FUZZTIME)
 
+vuln: ## known vulnerabilities in what a release links (fetches their list; not part of make test)
+	@scripts/vuln
+
 dist: ## build releases into dist/: static binaries, Debian packages, checksums
 	@scripts/dist
 
@@ -49,5 +52,5 @@ clean: ## remove what the other targets built
 
 -include scripts/kernels.mk scripts/mutate.mk
 
-.PHONY: help run build test check quick soak bench fuzz clean
+.PHONY: help run build test check quick soak bench fuzz vuln clean
 
