@@ -70,6 +70,28 @@ func standby(u testenv.User) []string {
 	return []string{"--standby=" + way}
 }
 
+// startConn starts the helper that cmd describes, with policy as its descriptor 3.
+func startConn(t *testing.T, cmd *exec.Cmd, u testenv.User, policy *os.File) *conn {
+	t.Helper()
+	defer policy.Close()
+	cmd.ExtraFiles = []*os.File{policy}
+	c := &conn{t: t, cmd: cmd, stderr: &syncBuffer{}, user: u}
+	cmd.Stderr = c.stderr
+	var err error
+	if c.in, err = cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.out = protocol.NewReader(out)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // spawn starts a helper without greeting it.
 func spawn(t *testing.T, u testenv.User, policy []byte, args ...string) *conn {
 	t.Helper()
@@ -83,21 +105,7 @@ func spawn(t *testing.T, u testenv.User, policy []byte, args ...string) *conn {
 		defer w.Close()
 		_, _ = w.Write(policy)
 	}()
-	cmd.ExtraFiles = []*os.File{r}
-	c := &conn{t: t, cmd: cmd, stderr: &syncBuffer{}, user: u}
-	cmd.Stderr = c.stderr
-	if c.in, err = cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.out = protocol.NewReader(out)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	r.Close()
+	c := startConn(t, cmd, u, r)
 	t.Cleanup(func() {
 		c.in.Close()
 		done := time.AfterFunc(testenv.Patience, func() { cmd.Process.Kill() })

@@ -47,6 +47,16 @@ func TestTracedCommand(t *testing.T) {
 	})
 }
 
+// inState counts the processes below the helper that are in one state.
+func inState(c *sup, state string) (n int) {
+	for _, p := range testenv.Descendants(c.cmd.Process.Pid) {
+		if p.State == state {
+			n++
+		}
+	}
+	return n
+}
+
 // Orphans that end during a run are reaped during the run: a long one would else use
 // up the machine's pids.
 func TestOrphansAreReapedMeanwhile(t *testing.T) {
@@ -55,13 +65,7 @@ func TestOrphansAreReapedMeanwhile(t *testing.T) {
 		c.start(2, m.dir, "sh", "-c", "i=0; while [ $i -lt 200 ]; do (setsid true &); i=$((i+1)); done; echo ready; sleep 600")
 		c.waitOut(2, "ready")
 		testenv.Eventually(t, "no zombie below the helper", func() bool {
-			n := 0
-			for _, p := range testenv.Descendants(c.cmd.Process.Pid) {
-				if p.State == "Z" {
-					n++
-				}
-			}
-			return n == 0
+			return inState(c, "Z") == 0
 		})
 		c.send(2, protocol.Cancel{})
 		c.collect(2)
@@ -126,12 +130,7 @@ func TestScaffoldingHitFromOutside(t *testing.T) {
 				}
 				c.sh(3, m.dir, "true")
 				c.down()
-				if alive, zombies := orphans(); len(alive)+len(zombies) > 0 {
-					t.Errorf("left: %+v %+v", alive, zombies)
-				}
-				if left, err := os.ReadDir(m.dir); err != nil || len(left) > 0 {
-					t.Errorf("left in the workspace: %v %v", left, err)
-				}
+				allGone(t, m.dir)
 			})
 		}
 	})
@@ -175,13 +174,7 @@ func TestStoppedCommand(t *testing.T) {
 		c, tag := m.connect(m.policy()), uniqueSleep()
 		c.until(2, m.dir, "sh", "-c", `(setsid sh -c 'kill -STOP $$; sleep `+tag+`' &); sleep `+tag+` & echo ready; kill -STOP $$; exit 9`)
 		testenv.Eventually(t, "stopped shells", func() bool {
-			n := 0
-			for _, p := range testenv.Descendants(c.cmd.Process.Pid) {
-				if p.State == "T" {
-					n++
-				}
-			}
-			return n == 2
+			return inState(c, "T") == 2
 		})
 		c.send(2, protocol.Cancel{})
 		if r := c.collect(2); r.exit == nil || r.exit.Code != 137 || !r.exit.Cancelled || r.exit.TimedOut {

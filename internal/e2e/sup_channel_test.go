@@ -96,12 +96,7 @@ func TestReadingSideClosed(t *testing.T) {
 		if code := c.cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(c.stderr.String(), "cannot write a frame") {
 			t.Errorf("exit %d: %s", code, c.stderr)
 		}
-		if alive, zombies := orphans(); len(alive)+len(zombies) > 0 {
-			t.Errorf("left: %+v %+v", alive, zombies)
-		}
-		if left, err := os.ReadDir(m.dir); err != nil || len(left) > 0 {
-			t.Errorf("left in the workspace: %v %v", left, err)
-		}
+		allGone(t, m.dir)
 	})
 }
 

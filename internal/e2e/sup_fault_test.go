@@ -238,12 +238,7 @@ func TestBrokerThatNeverReads(t *testing.T) {
 		if c.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(c.stderr.String(), "the broker does not read") {
 			t.Errorf("got %v %q", err, c.stderr)
 		}
-		if alive, zombies := orphans(); len(alive)+len(zombies) > 0 {
-			t.Errorf("left: %+v %+v", alive, zombies)
-		}
-		if left, err := os.ReadDir(m.dir); err != nil || len(left) > 0 {
-			t.Errorf("left in the workspace: %v %v", left, err)
-		}
+		allGone(t, m.dir)
 	})
 }
 

@@ -45,6 +45,15 @@ func orphans() (alive, zombies []testenv.Process) {
 	return alive, zombies
 }
 
+// allGone demands an empty workspace and no orphan, no zombie either.
+func allGone(t *testing.T, workspace string) {
+	t.Helper()
+	nothingLeft(t, workspace)
+	if alive, zombies := orphans(); len(alive)+len(zombies) > 0 {
+		t.Fatalf("left: %+v %+v", alive, zombies)
+	}
+}
+
 func reapZombies() {
 	_, zombies := orphans()
 	for _, z := range zombies {
@@ -136,12 +145,7 @@ func TestSIGTERMAtAnyMoment(t *testing.T) {
 			if code := c.wait(); code != 0 {
 				t.Errorf("exit %d: %s", code, c.stderr)
 			}
-			if alive, zombies := orphans(); len(alive)+len(zombies) > 0 {
-				t.Fatalf("left: %+v %+v", alive, zombies)
-			}
-			if left, err := os.ReadDir(m.dir); err != nil || len(left) > 0 {
-				t.Errorf("left in the workspace: %v %v", left, err)
-			}
+			allGone(t, m.dir)
 		}
 	})
 }
@@ -160,12 +164,7 @@ func TestBrokerDiesAtAnyMoment(t *testing.T) {
 			time.Sleep(time.Duration(rand.IntN(60000)) * time.Microsecond)
 			c.hangUp()
 			_ = c.cmd.Wait()
-			if alive, zombies := orphans(); len(alive)+len(zombies) > 0 {
-				t.Fatalf("left: %+v %+v", alive, zombies)
-			}
-			if left, err := os.ReadDir(m.dir); err != nil || len(left) > 0 {
-				t.Errorf("left in the workspace: %v %v", left, err)
-			}
+			allGone(t, m.dir)
 		}
 	})
 }

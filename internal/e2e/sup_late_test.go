@@ -46,21 +46,7 @@ func TestHelperThatWasStopped(t *testing.T) {
 				t.Fatal(err)
 			}
 			cmd := testenv.As(t, m.command(), u)
-			cmd.ExtraFiles = []*os.File{r}
-			c := &sup{conn: &conn{t: t, cmd: cmd, stderr: &syncBuffer{}, user: u}}
-			cmd.Stderr = c.stderr
-			if c.in, err = cmd.StdinPipe(); err != nil {
-				t.Fatal(err)
-			}
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.out = protocol.NewReader(out)
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			r.Close()
+			c := &sup{conn: startConn(t, cmd, u, r)}
 			b := m.policy().Append(nil)
 			if _, err := w.Write(b[:1]); err != nil {
 				t.Fatal(err)
