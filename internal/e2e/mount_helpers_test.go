@@ -34,18 +34,7 @@ func eachSite(t *testing.T, f func(t *testing.T, s *site)) {
 
 func newSite(t *testing.T, u testenv.User) *site {
 	t.Helper()
-	base := "/srv"
-	if os.Getuid() != 0 {
-		var err error
-		if base, err = os.UserHomeDir(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	dir, err := os.MkdirTemp(base, "sandboxd-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := testenv.OutsideTmp(t)
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}

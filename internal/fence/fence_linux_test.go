@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"sandboxd/internal/testenv"
 	"sandboxd/protocol"
 )
 
@@ -17,18 +18,7 @@ import (
 // and a workspace in it.
 func place(t *testing.T) string {
 	t.Helper()
-	base := "/srv"
-	if os.Getuid() != 0 {
-		var err error
-		if base, err = os.UserHomeDir(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	dir, err := os.MkdirTemp(base, "sandboxd-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := testenv.OutsideTmp(t)
 	dirs(t, dir, "home", "ws")
 	return dir
 }

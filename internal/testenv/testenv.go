@@ -55,3 +55,22 @@ func TempDir(tb testing.TB, u User) string {
 	}
 	return dir
 }
+
+// OutsideTmp is a fresh directory of whoever runs the test, outside the temporary
+// directories, where every planted link is refused.
+func OutsideTmp(tb testing.TB) string {
+	tb.Helper()
+	base := "/srv"
+	if os.Getuid() != 0 {
+		var err error
+		if base, err = os.UserHomeDir(); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	dir, err := os.MkdirTemp(base, "sandboxd-test-")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
