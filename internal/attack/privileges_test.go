@@ -402,18 +402,11 @@ func push(request uintptr) func(*world) error {
 		if _, err := unix.Setsid(); err != nil && err != unix.EPERM {
 			return err
 		}
-		master, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY, 0)
+		name, err := openPTY()
 		if err != nil {
 			return err
 		}
-		if err := unix.IoctlSetPointerInt(master, unix.TIOCSPTLCK, 0); err != nil {
-			return err
-		}
-		n, err := unix.IoctlGetInt(master, unix.TIOCGPTN)
-		if err != nil {
-			return err
-		}
-		fd, err := unix.Open(fmt.Sprintf("/dev/pts/%d", n), unix.O_RDWR, 0)
+		fd, err := unix.Open(name, unix.O_RDWR, 0)
 		if err != nil {
 			return err
 		}

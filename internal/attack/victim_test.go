@@ -158,17 +158,23 @@ func (v *host) ipc() error {
 	return os.WriteFile(v.t.Memory, []byte(v.secret), 0o600)
 }
 
-func (v *host) pty() error {
+func (v *host) pty() (err error) {
+	v.t.PTY, err = openPTY()
+	return err
+}
+
+// openPTY makes a pseudo-terminal that lasts as long as this process, and names its
+// other end.
+func openPTY() (string, error) {
 	master, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := unix.IoctlSetPointerInt(master, unix.TIOCSPTLCK, 0); err != nil {
-		return err
+		return "", err
 	}
 	n, err := unix.IoctlGetInt(master, unix.TIOCGPTN)
-	v.t.PTY = fmt.Sprintf("/dev/pts/%d", n)
-	return err
+	return fmt.Sprintf("/dev/pts/%d", n), err
 }
 
 func (v *host) close() {
