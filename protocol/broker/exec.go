@@ -163,16 +163,7 @@ func (e *Execution) climb() {
 	}
 }
 
-func (e *Execution) over(within time.Duration) bool {
-	t := time.NewTimer(within)
-	defer t.Stop()
-	select {
-	case <-e.finished:
-		return true
-	case <-t.C:
-		return false
-	}
-}
+func (e *Execution) over(within time.Duration) bool { return closes(e.finished, within) }
 
 // finish settles the execution; it runs on the read loop, once.
 func (e *Execution) finish(exit *protocol.ExecExit, err error) {

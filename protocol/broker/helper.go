@@ -185,11 +185,14 @@ func (h *Helper) end(patience time.Duration) {
 	h.wg.Wait()
 }
 
-func (h *Helper) ended(within time.Duration) bool {
+func (h *Helper) ended(within time.Duration) bool { return closes(h.done, within) }
+
+// closes says whether a channel is closed by then.
+func closes(done <-chan struct{}, within time.Duration) bool {
 	t := time.NewTimer(within)
 	defer t.Stop()
 	select {
-	case <-h.done:
+	case <-done:
 		return true
 	case <-t.C:
 		return false
