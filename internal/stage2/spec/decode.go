@@ -74,22 +74,23 @@ func readView(v *View) func(*mpack.Reader) error {
 func readMount(m *Mount) func(*mpack.Reader) error {
 	return object(
 		mpack.Field{Name: "path", Read: octets(&m.Path)},
-		mpack.Field{Name: "holds", Read: readHolds(&m.Holds)},
+		mpack.Field{Name: "holds", Read: within(&m.Holds, "kind of mount", HoldsFile, HoldsTree)},
 		mpack.Field{Name: "read_only", Read: truth(&m.ReadOnly)},
 		mpack.Field{Name: "optional", Read: truth(&m.Optional)},
 	)
 }
 
-func readHolds(p *Holds) func(*mpack.Reader) error {
+// within reads a number that has a meaning: one from first to last.
+func within[T ~uint8](p *T, what string, first, last T) func(*mpack.Reader) error {
 	return func(r *mpack.Reader) error {
 		n, err := r.Uint()
 		if err != nil {
 			return err
 		}
-		if n < uint64(HoldsFile) || n > uint64(HoldsTree) {
-			return r.Fail("unknown kind of mount %d", n)
+		if n < uint64(first) || n > uint64(last) {
+			return r.Fail("unknown %s %d", what, n)
 		}
-		*p = Holds(n)
+		*p = T(n)
 		return nil
 	}
 }
@@ -144,23 +145,9 @@ func readLandlock(l *Landlock) func(*mpack.Reader) error {
 func readRule(rule *Rule) func(*mpack.Reader) error {
 	return object(
 		mpack.Field{Name: "path", Read: octets(&rule.Path)},
-		mpack.Field{Name: "access", Read: readAccess(&rule.Access)},
+		mpack.Field{Name: "access", Read: within(&rule.Access, "access", AccessRead, AccessConnect)},
 		mpack.Field{Name: "optional", Read: truth(&rule.Optional)},
 	)
-}
-
-func readAccess(p *Access) func(*mpack.Reader) error {
-	return func(r *mpack.Reader) error {
-		n, err := r.Uint()
-		if err != nil {
-			return err
-		}
-		if n < uint64(AccessRead) || n > uint64(AccessConnect) {
-			return r.Fail("unknown access %d", n)
-		}
-		*p = Access(n)
-		return nil
-	}
 }
 
 func readSeccomp(s *Seccomp) func(*mpack.Reader) error {
