@@ -105,6 +105,12 @@ var goldens = []struct {
 		o.Policy.Network = protocol.Network{Mode: protocol.NetProxy, Allow: []string{"a.example", "b.example"}, Proxy: "http://127.0.0.1:1"}
 	}},
 	{"linux-nested-userns", func(o *Outcome) { o.NestedUserns, o.NoUserns, o.Report.NoUserns = true, false, false }},
+	{"linux-nested-userns-no-landlock", func(o *Outcome) { // nothing refuses its mounts
+		o.NestedUserns, o.NoUserns, o.Report.NoUserns = true, false, false
+		o.Report.LandlockABI, o.Report.LandlockNet, o.Report.LandlockScope = 0, false, false
+		o.Report.Skips = []spec.Skip{{Tag: "landlock", Reason: "not in this kernel (ENOSYS)"}}
+	}},
+	{"linux-newest-landlock", func(o *Outcome) { o.Report.LandlockABI, o.Report.LandlockUnix = 9, true }},
 	{"linux-plan-skips", func(o *Outcome) {
 		o.Audit.Skips = []plan.Skip{
 			{Tag: "mounts", Reason: `protected[1] "/w/link" is a link that the command can delete`},
@@ -120,8 +126,16 @@ var goldens = []struct {
 		o.Report.LandlockABI, o.Report.LandlockNet, o.Report.LandlockScope = 0, false, false
 		o.Report.Skips = []spec.Skip{{Tag: "landlock", Reason: "not in this kernel (ENOSYS)"}}
 	}},
+	{"linux-degraded-plan-skips", func(o *Outcome) { // no mount failed where none was made
+		degraded(o)
+		o.Audit.Skips = []plan.Skip{{Tag: "mounts", Reason: "about a mount"}, {Tag: "guard", Reason: `"/w/.git/hooks" is writable`}}
+	}},
 	{"linux-degraded-silent", func(o *Outcome) { degraded(o); o.Report = nil }},
 	{"darwin-full", darwin},
+	{"darwin-plan-skips", func(o *Outcome) {
+		darwin(o)
+		o.Audit.Skips = []plan.Skip{{Tag: "mounts", Reason: `"/w/f" has 2 hard links`}, {Tag: "guard", Reason: `"/w/.git/hooks" is writable`}}
+	}},
 	{"darwin-no-witness", func(o *Outcome) { darwin(o); o.Report.Seatbelt = false }},
 	{"darwin-nested", func(o *Outcome) {
 		darwin(o)
@@ -187,7 +201,7 @@ func TestRequiredIsMet(t *testing.T) {
 	}
 	for _, g := range goldens {
 		full := slices.Contains([]string{"linux-full", "linux-nothing-asked", "linux-oom-and-pids", "linux-proxy",
-			"linux-nested-userns", "linux-old-landlock", "linux-stricter-limits", "darwin-full"}, g.name)
+			"linux-nested-userns", "linux-old-landlock", "linux-newest-landlock", "linux-stricter-limits", "darwin-full"}, g.name)
 		if got := missing(changed(g.change)); (len(got) == 0) != full {
 			t.Errorf("%s: missing %v", g.name, got)
 		}
@@ -359,6 +373,19 @@ func TestFeatures(t *testing.T) {
 	} {
 		if got := strings.Join(Features(test.f, test.more...), " "); got != test.want {
 			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+// A reason of any length makes an entry that a broker takes.
+func TestLongReasonsAreCut(t *testing.T) {
+	for _, of := range []string{"a", "é", "\x1b"} {
+		got := Entries(changed(func(o *Outcome) {
+			o.Extra = []plan.Skip{{Tag: "guard", Reason: "starts so " + strings.Repeat(of, 2*maxText)}}
+		}))
+		i := slices.IndexFunc(got, func(e string) bool { return strings.HasPrefix(e, "skip:guard: starts so ") })
+		if i < 0 || len(got[i]) > maxText+100 || !strings.HasSuffix(got[i], "…") {
+			t.Errorf("%q: %q", of, got)
 		}
 	}
 }
