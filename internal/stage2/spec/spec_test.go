@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"sandboxd/internal/host"
+	"sandboxd/internal/mpack"
 )
 
 // bytesGen makes what the kernel takes as bytes: not always UTF-8.
@@ -155,6 +156,52 @@ func TestSpecRoundTrip(t *testing.T) {
 	})
 }
 
+// A command comes later than its specification only to a standby.
+func TestCommandRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := commandGen().Draw(t, "command")
+		b := want.Append(nil)
+		got, err := DecodeCommand(b)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Fatalf("got %+v, %v\nwant %+v", got, err, want)
+		}
+		if _, err := DecodeCommand(append(b, 0xc0)); err == nil {
+			t.Fatal("bytes after the command were accepted")
+		}
+		if n := rapid.IntRange(0, len(b)-1).Draw(t, "cut"); n < len(b) {
+			if _, err := DecodeCommand(b[:n]); err == nil {
+				t.Fatalf("a command cut to %d of %d bytes was accepted", n, len(b))
+			}
+		}
+	})
+	if _, err := DecodeCommand(full().Append(nil)); err == nil {
+		t.Error("a specification is no command")
+	}
+}
+
+// What waits says so in a message of its own, and nothing else in it.
+func TestParked(t *testing.T) {
+	b := Parked{}.Append(nil)
+	if m, err := DecodeMessage(b); err != nil || m.Parked == nil || m.Report != nil || m.Failure != nil {
+		t.Fatalf("got %+v, %v", m, err)
+	}
+	filled := append(b[:len(b)-1:len(b)-1], 0x81, 0xa1, 'x', 0xc0) // {"x": nil} in place of {}
+	both := append(append([]byte{0x82}, b[1:]...), Failure{}.Append(nil)[1:]...)
+	for name, b := range map[string][]byte{"filled": filled, "with a failure": both} {
+		if m, err := DecodeMessage(b); err == nil {
+			t.Errorf("%s: got %+v", name, m)
+		}
+	}
+}
+
+// Only a mount that must be there counts as required.
+func TestRequiredMounts(t *testing.T) {
+	v := View{Mounts: []Mount{{Path: "/a"}, {Path: "/b", Optional: true}, {Path: "/c"}}}
+	if n := v.Required(); n != 2 {
+		t.Errorf("%d of two", n)
+	}
+}
+
 func TestMessageRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		report := reportGen().Draw(t, "report")
@@ -258,6 +305,13 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 	both := append([]byte{0x82}, Report{}.Append(nil)[1:]...)
 	both = append(both, Failure{}.Append(nil)[1:]...)
+	if _, err := DecodeMessage(make([]byte, MaxMessage+1)); err == nil || !strings.Contains(err.Error(), "more than") {
+		t.Errorf("a message beyond its bound: %v", err)
+	}
+	long := mpack.AppendStr(mpack.AppendStr(mpack.AppendMap(mpack.AppendStr([]byte{0x81}, "failure"), 3), "step"), strings.Repeat("s", maxTag+1))
+	if _, err := DecodeMessage(append(long, Failure{}.Append(nil)[len("\x81\xa7failure\x83\xa4step\xa0"):]...)); err == nil || !strings.Contains(err.Error(), "bytes of text") {
+		t.Errorf("a text beyond its bound: %v", err)
+	}
 	for name, b := range map[string][]byte{"neither": {0x80}, "both": both} {
 		if _, err := DecodeMessage(b); err == nil || !strings.Contains(err.Error(), "either") {
 			t.Errorf("%s: got %v", name, err)
