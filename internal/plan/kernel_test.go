@@ -18,6 +18,8 @@ func TestKernelMounts(t *testing.T) {
 		tr.dir(path + "/in")
 		kernel = append(kernel, host.KernelMount{Path: path, FSType: fs})
 	}
+	tr.file("/srv/m/one") // a file of a /proc by itself
+	kernel = append(kernel, host.KernelMount{Path: "/srv/m/one", FSType: "proc"})
 	for _, c := range []struct {
 		name   string
 		change func(p *protocol.Policy)
@@ -27,17 +29,20 @@ func TestKernelMounts(t *testing.T) {
 			p.WritableRoots, p.ReadableRoots = []string{"/srv/ws"}, []string{"/srv/ro"}
 			p.Mounts = []protocol.Mount{{Path: "/srv/m", Access: protocol.ReadWrite}}
 		}, map[string]plan.Effect{"/srv/ws": plan.ReadWrite, "/srv/ws/proc/in": plan.Masked, "/srv/ws/sys/in": plan.ReadOnly, "/srv/ws/mq/in": plan.Masked,
-			"/srv/ro/proc/in": plan.Masked, "/srv/ro/mq/in": plan.ReadOnly, "/srv/m/proc/in": plan.Masked, "/srv/m/sys/in": plan.ReadOnly, "/srv/m": plan.ReadWrite, "/sys/in": plan.None}},
+			"/srv/ro/proc/in": plan.Masked, "/srv/ro/mq/in": plan.ReadOnly, "/srv/m/proc/in": plan.Masked, "/srv/m/one": plan.Masked, "/srv/m/sys/in": plan.ReadOnly, "/srv/m": plan.ReadWrite, "/sys/in": plan.None}},
 		{"a writable host", func(p *protocol.Policy) { p.WritableRoots = []string{"/"} },
 			map[string]plan.Effect{"/srv/ws": plan.ReadWrite, "/sys/in": plan.ReadOnly, "/sys/fs/cgroup/in": plan.ReadOnly, "/sys/kernel/debug/in": plan.ReadOnly, "/srv/ws/proc/in": plan.Masked}},
 		{"a readable host", func(p *protocol.Policy) { p.ReadableRoots = []string{"/"} },
 			map[string]plan.Effect{"/sys/in": plan.ReadOnly, "/srv/ws/proc/in": plan.Masked, "/srv/ws/mq/in": plan.ReadOnly}},
+		{"a mount that is read-only", func(p *protocol.Policy) { p.Mounts = []protocol.Mount{ro("/srv/m")} },
+			map[string]plan.Effect{"/srv/m": plan.ReadOnly, "/srv/m/sys/in": plan.ReadOnly, "/srv/m/proc/in": plan.Masked, "/srv/m/one": plan.Masked}},
 		{"named", func(p *protocol.Policy) { p.WritableRoots = []string{"/", "/sys/fs/cgroup", "/srv/ws/proc"} },
 			map[string]plan.Effect{"/sys/in": plan.ReadOnly, "/sys/fs/cgroup/in": plan.ReadWrite, "/srv/ws/proc/in": plan.ReadWrite}},
 	} {
 		p := policy(c.change)
 		f := tr.facts(p)
 		for _, k := range kernel {
+			tr.walk(f.Layout, k.Path)
 			tr.walk(f.Layout, k.Path+"/in")
 		}
 		f.Kernel = kernel

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -144,8 +145,26 @@ var planCases = []planCase{
 		t.put(ws+"/d", host.Node{Kind: host.Dir, UID: 5})
 		t.put(ws+"/d/s", host.Node{Kind: host.Denied})
 	}, p: under(ws + "/d/s")}, "writable " + ws + "\npin " + ws + "/d", "ro=0,rw=1,mask=0,absent=1,pin=1", ""},
+	{hostCase{name: "deep behind a directory closed to its owner", tree: func(t tree) {
+		t.put(ws+"/d", host.Node{Kind: host.Dir, UID: 1000})
+		t.put(ws+"/d/s", host.Node{Kind: host.Denied})
+	}, p: under(ws + "/d/s/t/u")}, "writable " + ws + "\nmask-dir " + ws + "/d 0444", "ro=0,rw=1,mask=1", ""},
+	{hostCase{name: "deep in another's directory", tree: func(t tree) {
+		t.dir(ws + "/a")
+		t.put(ws+"/a/d", host.Node{Kind: host.Dir, UID: 5})
+		t.put(ws+"/a/d/s", host.Node{Kind: host.Denied})
+	}, p: under(ws + "/a/d/s")}, "writable " + ws + "\npin " + ws + "/a\npin " + ws + "/a/d", "ro=0,rw=1,mask=0,absent=1,pin=2", ""},
+	{hostCase{name: "closed in a read-only region", tree: func(t tree) {
+		t.put(ws+"/d", host.Node{Kind: host.Dir, UID: 1000})
+		t.put(ws+"/d/s", host.Node{Kind: host.Denied})
+	}, p: protocol.Policy{ReadableRoots: []string{ws}, Protected: []string{ws + "/d/s"}}}, "readable " + ws, "ro=1,rw=0,mask=0,absent=1,pin=0", ""},
+	{hostCase{name: "a name longer than any file system takes", p: under(ws+"/"+strings.Repeat("n", 256), ws+"/"+strings.Repeat("m", 255))},
+		"writable " + ws + "\nmask-dir " + ws + "/" + strings.Repeat("m", 255) + " 0555 placeholder", "ro=0,rw=1,mask=1,absent=1", ""},
 	{hostCase{name: "devices", p: under("/dev/shm/x", "/dev/null", "/dev/kvm")},
 		"writable " + ws + "\nmask-file /dev/null 0000\nmask-dir /dev/shm/x 0555", "ro=0,rw=1,mask=2,absent=1", ""},
+
+	{hostCase{name: "the jail's own directories, and what its /proc has", tree: func(t tree) { t.file("/proc/kpageflags") }, p: under("/dev/shm", "/dev/tty", "/proc/kpageflags", "/proc/none")},
+		"writable " + ws + "\nmask-dir /dev/shm 0444\nmask-file /dev/tty 0000\nmask-file /proc/kpageflags 0000", "ro=0,rw=1,mask=3,absent=1", ""},
 
 	{hostCase{name: "roots below roots merge", tree: func(t tree) { t.dir(ws + "/a/b") },
 		p: protocol.Policy{WritableRoots: []string{ws + "/a", ws}, ReadableRoots: []string{"/usr/lib", "/home/u/ws/a/b"}}},
@@ -228,5 +247,50 @@ func TestPlans(t *testing.T) {
 				t.Errorf("skips %s, want %q", all, c.skips)
 			}
 		})
+	}
+}
+
+// A plan's lists for those who carry it out agree with what it shows.
+func TestListsOfAPlan(t *testing.T) {
+	d, err := hostCase{tree: func(t tree) { t.dir("/srv/r"); t.file("/etc/key") }, facts: func(f *host.Facts) { f.TotalRAM = 0 },
+		p: protocol.Policy{WritableRoots: []string{ws}, ReadableRoots: []string{"/srv/r"}, Protected: []string{ws + "/gone"}, Mounts: []protocol.Mount{rw("/etc/key")}}}.build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ops := d.pl.Placeholders(); len(ops) != 1 || ops[0].Path != ws+"/gone" {
+		t.Errorf("placeholders: %+v", ops)
+	}
+	if dirs, tmpfs := d.pl.Writable(); !tmpfs || fmt.Sprint(slices.Sorted(slices.Values(dirs))) != "[/etc/key "+ws+" /tmp]" {
+		t.Errorf("writable: %q, tmpfs %v", dirs, tmpfs)
+	}
+	for path, want := range map[string]string{ws + "/f": "rw", "/etc/key": "rw", "/tmp/f": "rw", "/dev/shm/f": "rw", "/srv/r/f": "r", "/etc/f": "r", "/dev/f": "r", "/proc/f": "r", ws + "/gone": "", "/srv/f": ""} {
+		got := ""
+		if r, w := d.pl.Access(path); r {
+			got = map[bool]string{false: "r", true: "rw"}[w]
+		} else if w {
+			got = "w"
+		}
+		if got != want {
+			t.Errorf("Access(%q) = %q, want %q", path, got, want)
+		}
+	}
+	for _, op := range d.pl.Ops {
+		if op.Class == plan.ScratchTmpfs && op.Size != 256<<20 {
+			t.Errorf("%q may hold %d bytes on a machine whose memory is not known", op.Path, op.Size)
+		}
+	}
+	d, err = hostCase{p: protocol.Policy{Limits: protocol.Limits{MemBytes: 7 << 20}}}.build()
+	if i := slices.IndexFunc(d.pl.Ops, func(op plan.Op) bool { return op.Class == plan.ScratchTmpfs }); err != nil || i < 0 || d.pl.Ops[i].Size != 7<<20 {
+		t.Errorf("the scratch is not bounded by the ceiling on memory: %v, %+v", err, d.pl.Ops)
+	}
+}
+
+func TestMoreSecretsThanAreMasked(t *testing.T) {
+	d, err := hostCase{facts: func(f *host.Facts) { asRoot(f); f.PrivateMore = true }}.build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := fmt.Sprint(plan.AuditOf(d.pl, d.p).Skips); !strings.Contains(all, "more than is masked below /etc") {
+		t.Errorf("skips: %s", all)
 	}
 }

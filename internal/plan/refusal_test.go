@@ -141,6 +141,37 @@ var refusals = []hostCase{
 		protocol.Policy{WritableRoots: []string{"/srv/ws"}}, asRoot, []string{"writable_roots[0]", "belongs to uid 7"}},
 	{"root caller and a directory open to all", func(t tree) { t.put("/srv/ws", host.Node{Kind: host.Dir, Mode: 0o1777, UID: 7, GID: 7}) },
 		protocol.Policy{WritableRoots: []string{"/srv/ws"}}, asRoot, nil},
+	{"root caller below a directory closed to its owner", func(t tree) {
+		t.put("/srv/v", host.Node{Kind: host.Dir, Mode: 0o600})
+		t.dir("/srv/v/ws")
+	}, protocol.Policy{WritableRoots: []string{"/srv/v/ws"}}, asRoot, []string{"writable_roots[0]", `"/srv/v" is closed to its own owner (mode 0600)`}},
+	{"root caller whose group passes it", func(t tree) {
+		t.put("/home/v", host.Node{Kind: host.Dir, Mode: 0o710, UID: 7, GID: 0})
+		t.dir("/home/v/ws")
+	}, protocol.Policy{WritableRoots: []string{"/home/v/ws"}}, asRoot, nil},
+	{"protected below a root that its owner could open again", func(t tree) {
+		t.put("/home/u/ws/d", host.Node{Kind: host.Dir, Mode: 0o600, UID: 1000})
+		t.put("/home/u/ws/d/s", host.Node{Kind: host.Denied})
+	}, protocol.Policy{WritableRoots: []string{"/home/u/ws/d"}, Protected: []string{"/home/u/ws/d/s"}}, nil,
+		[]string{"protected[0]", `writable_roots[0] "/home/u/ws/d" above it is closed to its own owner (mode 0600)`, "chmod u+x"}},
+	{"scratch that is not there", nil, protocol.Policy{Scratch: "/srv/none"}, nil, []string{"scratch", "create it, or use \"tmpfs\""}},
+	{"root caller and another user's mount", func(t tree) { t.put("/srv/m", host.Node{Kind: host.Dir, Mode: 0o755, UID: 7, GID: 7}) },
+		protocol.Policy{Mounts: []protocol.Mount{rw("/srv/m")}}, asRoot, []string{"mounts[0]", "belongs to uid 7"}},
+	{"root caller reads another user's mount", func(t tree) { t.put("/srv/m", host.Node{Kind: host.Dir, Mode: 0o755, UID: 7, GID: 7}) },
+		protocol.Policy{Mounts: []protocol.Mount{ro("/srv/m")}}, asRoot, nil},
+	{"root caller and another user's scratch", func(t tree) { t.put("/srv/s", host.Node{Kind: host.Dir, Mode: 0o755, UID: 7, GID: 7}) },
+		protocol.Policy{Scratch: "/srv/s"}, asRoot, []string{"scratch", "belongs to uid 7"}},
+	{"scratch that leads to the host's root", func(t tree) { t.link("/srv/s", "/") }, protocol.Policy{Scratch: "/srv/s"}, nil,
+		[]string{"scratch", `leads to "/"`}},
+	{"private scratch where a file is", func(t tree) { delete(t, "/tmp"); t.file("/tmp") }, protocol.Policy{}, nil,
+		[]string{"scratch", "is not a directory of its own"}},
+	{"private scratch at a loop", func(t tree) { delete(t, "/tmp"); t.link("/tmp", "tmp") }, protocol.Policy{}, nil,
+		[]string{"scratch", "cannot resolve"}},
+	{"protected at a loop", func(t tree) { t.link("/home/u/ws/l", "l") }, under("/home/u/ws/l"), nil,
+		[]string{"protected[0]", "cannot resolve it"}},
+	{"another name of protected at a loop", func(t tree) { t.dir("/home/u/s"); t.link("/mnt/l", "l") },
+		protocol.Policy{Protected: []string{"/home/u/s"}}, alias("/home/u/s", "/mnt/l/s"),
+		[]string{"protected[0]", `mounted at "/mnt/l/s" as well, which cannot be resolved`}},
 	{"closed to the caller", func(t tree) { t.put("/home/v/ws", host.Node{Kind: host.Denied}) },
 		protocol.Policy{WritableRoots: []string{"/home/v/ws"}}, nil, []string{"writable_roots[0]", "may not search"}},
 	{"never asked", func(t tree) { t.put("/home/v/ws", host.Node{}) },
@@ -179,6 +210,9 @@ func TestCheckCwd(t *testing.T) {
 		t.dir("/tmp/gone")
 		t.dir("/tmp/kept/ws")
 		t.link("/home/l", "u/ws")
+		t.put("/home/u/ws/closed", host.Node{Kind: host.Denied})
+		t.link("/home/u/ws/a", "b")
+		t.link("/home/u/ws/b", "a")
 	}, p: protocol.Policy{WritableRoots: []string{"/home/u/ws", "/tmp/kept/ws"}, Protected: []string{"/home/u/ws/secret"}}}
 	for cwd, want := range map[string]string{
 		"/home/u/ws/sub":    "/home/u/ws/sub",
@@ -192,6 +226,9 @@ func TestCheckCwd(t *testing.T) {
 		"/home/u/ws/f":      "not a directory",
 		"/home/u/ws/no":     "does not exist",
 		"/tmp/gone":         "only what the jail makes",
+		"/srv/no":           `"/srv" does not exist`,
+		"/home/u/ws/closed": "may not search",
+		"/home/u/ws/a/d":    "cannot resolve it",
 	} {
 		c.facts = func(f *host.Facts) { f.Cwd = cwd }
 		d, err := c.build()
@@ -204,6 +241,10 @@ func TestCheckCwd(t *testing.T) {
 		}
 		if got != want && (err == nil || !strings.Contains(got, want)) {
 			t.Errorf("CheckCwd(%q) = %s, want %s", cwd, got, want)
+		}
+		delete(d.f.Layout, "/home/u/ws/sub")
+		if _, err := d.pl.CheckCwd("/home/u/ws/sub", d.f); err == nil || !strings.Contains(err.Error(), "never asked") {
+			t.Errorf("a directory that the survey forgot: %v", err)
 		}
 	}
 }
