@@ -55,6 +55,11 @@ var cases = []struct {
 	{"something else without", both(broken(host.NotInstalled, "none"), func(f *Facts) { f.Distro = Distro{ID: "own"} }), "bwrap", Missing, "none", []string{"package manager"}, "", false},
 	{"a quota of 0", broken(host.NamespaceQuota, "user.max_user_namespaces=0"), "bwrap", Missing, "max_user_namespaces=0", []string{"administrator", "grep -rs"}, "", false},
 	{"a quota of 0 in a namespace", both(broken(host.NamespaceQuota, "=0"), func(f *Facts) { f.Nested = true }), "bwrap", Missing, "=0", []string{"somebody else made"}, "grep", false},
+	{"a quota of 0 in a container", both(broken(host.NamespaceQuota, "=0"), inside("lxc")), "bwrap", Missing, "=0", []string{"a lxc container's", "Start sandboxd outside"}, "grep", false},
+	{"a full quota in a namespace", func(f *Facts) {
+		f.Host.Bwrap.State, f.Host.Bwrap.Reason, f.Nested = host.Unsure, "No space left on device (ENOSPC)", true
+	}, "bwrap", Unsure, "ENOSPC", []string{"somebody else made"}, "Try again", false},
+	{"a cause that nobody knows", broken("", "it ended by itself"), "bwrap", Missing, "by itself", []string{"Try again"}, "", false},
 	{"no user namespaces", broken(host.NoUserns, "CONFIG_USER_NS"), "bwrap", Missing, "CONFIG", []string{"CONFIG_USER_NS"}, "", false},
 	{"closed to users", broken(host.ClosedUserns, "unprivileged_userns_clone=0"), "bwrap", Missing, "clone=0", []string{"decision", "system service"}, "sysctl", false},
 	{"Ubuntu's restriction", broken(host.AppArmorUserns, "apparmor_restrict"), "bwrap", Missing, "apparmor_restrict", []string{"/etc/apparmor.d/sandboxd-bwrap", "profile sandboxd-bwrap /usr/bin/bwrap", "userns,", "apparmor_parser -r"}, "sysctl", false},
