@@ -1,6 +1,7 @@
 package seatbelt
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -36,6 +37,27 @@ func TestLaunch(t *testing.T) {
 		if got := Launch(exit, "sandbox-exec: no\nmore"); !strings.Contains(got, want) || !strings.Contains(got, `"sandbox-exec: no"`) {
 			t.Errorf("Launch(%d) = %q, want %q in it", exit, got, want)
 		}
+	}
+}
+
+// What is denied by the data volume's name is denied by the usual one as well.
+func TestBothNames(t *testing.T) {
+	for path, want := range map[string]string{
+		"/Users/u/x":              "[/Users/u/x " + dataVolume + "/Users/u/x]",
+		dataVolume + "/Users/u/x": "[/Users/u/x " + dataVolume + "/Users/u/x]",
+		dataVolume:                "[" + dataVolume + "]",
+		"/":                       "[/]",
+	} {
+		if got := fmt.Sprint(bothNames(path)); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+}
+
+// Arguments are counted as the kernel counts them: with a NUL and a pointer each.
+func TestArgvSize(t *testing.T) {
+	if n := ArgvSize([]string{"", "ab"}); n != 9+11 {
+		t.Errorf("%d bytes", n)
 	}
 }
 
