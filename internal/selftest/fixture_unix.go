@@ -16,7 +16,7 @@ import (
 // lives. The lock, and no age, is what tells a fixture in use from one that a killed run
 // left (see sweep). It is taken before anything is in the directory.
 func claim(parent string) (dir string, release func(), err error) {
-	for range 100 {
+	for range 1000 { // each of them takes microseconds, and a loaded machine loses many
 		if dir, err = os.MkdirTemp(parent, prefix); err != nil {
 			return "", nil, fmt.Errorf("cannot make a fixture: %w", err)
 		}
