@@ -2,6 +2,8 @@ package cgroup
 
 import (
 	"os"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +26,10 @@ func TestNoRoomIsNamed(t *testing.T) {
 
 // A start in a base that somebody froze does not return, and a kill ends it.
 func TestStartInAFrozenBase(t *testing.T) {
+	// Go's runtime takes a fork for quick: it lends nobody the processor, and a collection
+	// waits for it.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0))))
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	for name, kill := range map[string]func(*Group) error{"cgroup.kill": (*Group).Kill, "one by one": (*Group).killListed} {
 		t.Run(name, func(t *testing.T) {
 			b := bareBase(t)
