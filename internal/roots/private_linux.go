@@ -64,6 +64,10 @@ func (p *Private) Below(dirs []string) (found []string, all bool, err error) {
 			p.look(unix.AT_FDCWD, dir, dir)
 		}
 		slices.Sort(p.found)
+		// Not before: of what one crowded directory holds only that directory counts.
+		if len(p.found) > maxPrivate {
+			p.found, p.all = p.found[:maxPrivate], false
+		}
 	}
 	return p.found, p.all, p.err
 }
@@ -141,7 +145,7 @@ func (p *Private) look(parent int, name, path string) {
 		switch kindOf(st.Mode) {
 		case host.Dir:
 			if readable(&st, 5) && st.Mode&5 == 0 {
-				p.add(at)
+				p.found = append(p.found, at)
 			} else {
 				p.look(fd, name, at)
 			}
@@ -149,7 +153,7 @@ func (p *Private) look(parent int, name, path string) {
 			switch {
 			case !readable(&st, 4) || st.Mode&4 != 0:
 			case st.Size > 0:
-				p.add(at)
+				p.found = append(p.found, at)
 			default:
 				p.seen = append(p.seen, seenAs(at, &st))
 			}
@@ -164,14 +168,6 @@ func (p *Private) look(parent int, name, path string) {
 // readable says whether uid 0 has one of the rights without a capability.
 func readable(st *unix.Stat_t, rights uint32) bool {
 	return st.Uid == 0 && st.Mode>>6&rights != 0 || st.Uid != 0 && st.Gid == 0 && st.Mode>>3&rights != 0
-}
-
-func (p *Private) add(path string) {
-	if len(p.found) == maxPrivate {
-		p.all = false
-		return
-	}
-	p.found = append(p.found, path)
 }
 
 // private looks at what is root's alone below the base view's settings, for a caller

@@ -115,6 +115,33 @@ func TestPrivate(t *testing.T) {
 }
 
 // A helper that is out of descriptors has not found that there is nothing.
+// More than is masked is said, and is not where a crowded directory is masked itself.
+func TestPrivateIsBounded(t *testing.T) {
+	if os.Getuid() != 0 {
+		testenv.Skip(t, "root", "files of root's are looked for")
+	}
+	top := t.TempDir()
+	fill := func(dir string, n int) {
+		ok(t, os.MkdirAll(dir, 0o755))
+		for i := range n {
+			ok(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("f%03d", i)), []byte("x"), 0o600))
+		}
+	}
+	fill(top, maxPrivate-1)
+	fill(top+"/crowded", maxPrivate+1)
+	var p Private
+	found, all, err := p.Below([]string{top})
+	if err != nil || !all || len(found) != maxPrivate || found[0] != top+"/crowded" {
+		t.Errorf("%d places, all %v, %v; the first is %q", len(found), all, err, found[0])
+	}
+	fill(top, maxPrivate)
+	p = Private{}
+	found, all, err = p.Below([]string{top})
+	if last := fmt.Sprintf("%s/f%03d", top, maxPrivate-2); err != nil || all || len(found) != maxPrivate || found[maxPrivate-1] != last {
+		t.Errorf("%d places, all %v, %v; the last is %q, want %q", len(found), all, err, found[len(found)-1], last)
+	}
+}
+
 func TestPrivateOutOfDescriptors(t *testing.T) {
 	top := t.TempDir()
 	ok(t, os.Mkdir(top+"/below", 0o755))
