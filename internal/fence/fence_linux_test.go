@@ -88,6 +88,15 @@ func TestCandidates(t *testing.T) {
 		{"the directory of services", []string{"UV_CACHE_DIR=/var/lib"}, nil, nil, nil, "system directory"},
 		{"HOME itself", []string{"UV_CACHE_DIR=@/home"}, nil, nil, nil, "your home directory"},
 		{"above the workspace", []string{"UV_CACHE_DIR=@/"}, nil, nil, nil, "your home directory or the workspace"},
+		{"TMPDIR", []string{"TMPDIR=@/t"}, []string{"t"}, nil, []string{"t"}, ""},
+		{"TMPDIR is the usual one", []string{"TMPDIR=/tmp"}, nil, nil, nil, ""},
+		{"TMPDIR is relative", []string{"TMPDIR=t"}, []string{"ws/t"}, nil, nil, ""},
+		{"TMPDIR is missing", []string{"TMPDIR=@/gone"}, nil, nil, nil, "does not exist"},
+		{"TMPDIR is HOME", []string{"TMPDIR=@/home"}, nil, nil, nil, "your home directory"},
+		{"TMPDIR is a system directory", []string{"TMPDIR=/usr/lib"}, nil, nil, nil, "system directory"},
+		{"TMPDIR planted in the workspace", []string{"TMPDIR=@/ws/t"}, []string{"disk"}, [][2]string{{"disk", "ws/t"}}, nil, "which a confined command could have made"},
+		{"a cache planted in TMPDIR", []string{"TMPDIR=@/t", "UV_CACHE_DIR=@/t/uv"}, []string{"t", "disk"}, [][2]string{{"disk", "t/uv"}}, []string{"t"}, "which a confined command could have made"},
+		{"a cache at a loop", []string{"UV_CACHE_DIR=@/uv"}, nil, [][2]string{{"uv", "uv"}}, nil, "a loop of symbolic links"},
 		{"the same place twice", []string{"UV_CACHE_DIR=@/u", "PIP_CACHE_DIR=@/u/"}, []string{"u"}, nil, []string{"u"}, ""},
 	}
 	for _, c := range cases {
