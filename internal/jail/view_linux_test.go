@@ -1,9 +1,15 @@
 package jail
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/testenv"
 )
 
 // The kernel says once that the mount table changed. Where it cannot be read then, the
@@ -30,5 +36,48 @@ func TestMountTableThatCouldNotBeRead(t *testing.T) {
 	table.mounts = nil
 	if mounts, devices, err := table.now(); err != nil || len(mounts) == 0 || len(devices) == 0 {
 		t.Errorf("%d mounts on %d devices, %v", len(mounts), len(devices), err)
+	}
+}
+
+// A host may have far more mounts than one read gives, as one full of containers has.
+func TestMountTableOfManyMounts(t *testing.T) {
+	if os.Getuid() != 0 {
+		testenv.Skip(t, "root", "mounts are made")
+	}
+	table, err := openMountTable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(table.fd)
+	before, _, err := table.now()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const many = 300
+	top := filepath.Join(testenv.TempDir(t, testenv.Me()), strings.Repeat("long", 40))
+	if err := os.Mkdir(top, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		for unix.Unmount(top, unix.MNT_DETACH) == nil {
+		}
+	}()
+	for range many {
+		if err := unix.Mount("none", top, "tmpfs", 0, "size=4k"); err != nil {
+			testenv.Skip(t, "mount", "cannot mount: "+err.Error())
+		}
+	}
+	after, devices, err := table.now()
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := 0
+	for _, m := range after {
+		if m.Point == top && slices.Contains(devices, m.Dev) {
+			here++
+		}
+	}
+	if here != many || len(after) < len(before) {
+		t.Errorf("%d of %d mounts are known, and %d after %d of all", here, many, len(after), len(before))
 	}
 }
