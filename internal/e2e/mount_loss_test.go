@@ -87,22 +87,25 @@ func TestMountMaskLossOnlyReported(t *testing.T) {
 	})
 }
 
-// git itself replaces its configuration on the host: reported, not stopped.
+// git itself replaces its configuration on the host. The mount that kept it read-only is
+// gone, so what the command then writes, the user's next git would run: it is stopped,
+// unless it is only to be reported.
 func TestMountReadOnlyConfigReplacedByTheHost(t *testing.T) {
+	const writer = `echo ready; trap 'exit 3' TERM; while sleep 0.05; do { echo >>.git/config; } 2>/dev/null && echo "# written" >>.git/config; done`
 	eachSite(t, func(t *testing.T, s *site) {
 		s.repository()
-		c := connect(t, s.u, s.policy(func(p *protocol.Policy) {
+		readOnly := s.policy(func(p *protocol.Policy) {
 			p.Mounts = []protocol.Mount{{Path: s.path("ws/.git/config"), Access: protocol.ReadOnly, Required: true}}
-		}))
-		c.start(2, s.ws, "sh", "-c", "echo ready; cat; echo went on")
+		})
+		c := connect(t, s.u, readOnly)
+		c.start(2, s.ws, "sh", "-c", writer)
 		c.waitOut(2, "ready")
 		s.onHost("git config a.b c")
-		c.send(2, protocol.ExecStdin{EOF: true})
 		r := c.collect(2)
-		if r.exit == nil || r.exit.Code != 0 || r.exit.Cancelled || r.stdout != "went on\n" {
+		if r.exit == nil || !r.exit.Cancelled || r.exit.TimedOut {
 			t.Fatalf("got %+v, %+v, %q", r.exit, r.fail, r.stdout)
 		}
-		if got := mountSkips(r); !strings.Contains(got, s.path("ws/.git/config")) || !strings.HasSuffix(got, "was replaced on the host during the run") {
+		if got := mountSkips(r); !strings.Contains(got, s.path("ws/.git/config")) || !strings.HasSuffix(got, "was replaced on the host during the run, and what came there could be written; stopped") {
 			t.Errorf("report: %q", got)
 		}
 		// The next execution mounts the new file.
@@ -111,6 +114,74 @@ func TestMountReadOnlyConfigReplacedByTheHost(t *testing.T) {
 		if r.stdout != "c\nrefused\n" || mountSkips(r) != "" {
 			t.Errorf("got %q, %q", r.stdout, r.exit.Enforcement)
 		}
+
+		c = connect(t, s.u, readOnly, "--on-mask-loss", "report")
+		c.start(2, s.ws, "sh", "-c", "echo ready; cat; git config a.b e && echo went on")
+		c.waitOut(2, "ready")
+		s.onHost("git config a.b d")
+		c.send(2, protocol.ExecStdin{EOF: true})
+		r = c.collect(2)
+		s.end(c)
+		if r.exit == nil || r.exit.Code != 0 || r.exit.Cancelled || r.stdout != "went on\n" {
+			t.Fatalf("got %+v, %+v, %q", r.exit, r.fail, r.stdout)
+		}
+		if got := mountSkips(r); !strings.HasSuffix(got, "was replaced on the host during the run, and what came there could be written") {
+			t.Errorf("report: %q", got)
+		}
+	})
+}
+
+// What is read-only in a read-only place is nothing that a command could write without
+// its mount.
+func TestMountReadableReplacedByTheHost(t *testing.T) {
+	eachSite(t, func(t *testing.T, s *site) {
+		s.write("data/in/f", "one\n")
+		r, c := result{}, connect(t, s.u, s.policy(func(p *protocol.Policy) {
+			p.ReadableRoots = []string{s.path("data")}
+			p.Mounts = []protocol.Mount{{Path: s.path("data/in/f"), Access: protocol.ReadOnly, Required: true}}
+		}))
+		c.start(2, s.ws, "sh", "-c", "echo ready; cat; echo x 2>/dev/null >>../data/in/f || cat ../data/in/f")
+		c.waitOut(2, "ready")
+		s.onHost("echo two >../data/in/g; mv ../data/in/g ../data/in/f")
+		c.send(2, protocol.ExecStdin{EOF: true})
+		r = c.collect(2)
+		s.end(c)
+		if r.exit == nil || r.exit.Cancelled || r.stdout != "two\n" || !strings.HasSuffix(mountSkips(r), "was replaced on the host during the run") {
+			t.Errorf("got %+v, %+v, %q", r.exit, r.fail, r.stdout)
+		}
+	})
+}
+
+// A service that is started again has another socket, on which no mask lies. One that
+// only ends, as an agent does when its user logs out, leaves nothing to be reached, until
+// something is there again.
+func TestMountServiceStartedAgain(t *testing.T) {
+	needPerl(t)
+	eachSite(t, func(t *testing.T, s *site) {
+		agent, path := s.mkdir("agent"), s.mkdir("run")+"/s"
+		greeter(t, s.u, agent+"/s")
+		greeter(t, s.u, path)
+		t.Setenv("SSH_AUTH_SOCK", agent+"/s")
+		t.Setenv("DOCKER_HOST", "unix://"+path)
+		c := connect(t, s.u, s.policy(func(p *protocol.Policy) { p.ReadableRoots, p.Scratch = []string{"/"}, "/tmp" }))
+		if r := c.try(2, s.ws, dial(agent+"/s")+dial(path)); r.stdout != "refused\nrefused\n" {
+			t.Fatalf("got %q", r.stdout)
+		}
+		c.start(3, s.ws, "sh", "-c", "echo ready; cat; echo went on; exec sleep 600")
+		c.waitOut(3, "ready")
+		s.onHost("rm -r ../agent ../run/s")
+		time.Sleep(300 * time.Millisecond) // some looks of the watch
+		c.send(3, protocol.ExecStdin{EOF: true})
+		c.waitOut(3, "went on")
+		greeter(t, s.u, path)
+		r := c.collect(3)
+		if r.exit == nil || !r.exit.Cancelled {
+			t.Errorf("started again: got %+v, %+v, %q", r.exit, r.fail, r.stdout)
+		}
+		if got := mountSkips(r); !strings.Contains(got, path) || strings.Contains(got, agent) || !strings.HasSuffix(got, "was replaced on the host during the run; stopped") {
+			t.Errorf("report: %q", got)
+		}
+		s.end(c)
 	})
 }
 

@@ -14,33 +14,38 @@ import (
 // A mount follows the inode: when the host replaces a masked name by rename, the
 // kernel detaches the mask, and the jail sees the new file.
 type masks struct {
-	watch     *roots.Watch
-	err       error
-	protected map[string]bool // a loss stops the execution
-	report    bool            // --on-mask-loss report
-	over      bool            // the namespace had ended already
+	watch   *roots.Watch
+	err     error
+	opening map[string]bool // a loss gives the command more, and stops it
+	narrow  map[string]bool // of these: what was read-only
+	report  bool            // --on-mask-loss report
+	over    bool            // the namespace had ended already
 }
 
 // watched lists the mount points whose loss matters: nothing of the host lies
-// under the others.
-func watched(p plan.Plan) (points []string, protected map[string]bool) {
-	protected = map[string]bool{}
+// under the others. opening are those, and what else is protected, by whose loss the
+// command gets more than the policy says: a secret, a service's socket, or the right to
+// write what is read-only, as the guard's settings are.
+func watched(p plan.Plan) (points []string, opening, narrow map[string]bool) {
+	opening, narrow = map[string]bool{}, p.Narrowed()
 	for _, q := range p.Asked { // also what needs no mask: the host can mount it into the view
 		if q.Origin.List == "protected" {
-			protected[q.Path] = true
+			opening[q.Path] = true
 		}
 	}
 	for _, op := range p.Ops {
 		switch op.Class {
 		case plan.MaskDir, plan.MaskFile:
-			protected[op.Path] = op.Origin.List == "protected"
-		case plan.Pin, plan.MountRO, plan.Readable:
+			opening[op.Path] = op.Origin.List != "kernel" // its mask goes when the host unmounts it
+		case plan.MountRO, plan.Readable:
+			opening[op.Path] = opening[op.Path] || narrow[op.Path]
+		case plan.Pin: // by itself it shows nothing: what it holds in place is watched too
 		default:
 			continue
 		}
 		points = append(points, op.Path)
 	}
-	return points, protected
+	return points, opening, narrow
 }
 
 var errNoInit = errors.New("the jail's init could not be found, so its mounts were not watched")
@@ -58,14 +63,14 @@ func (s *supervision) openMasks() {
 func (s *supervision) watchMasks(p plan.Plan) {
 	table := s.p.table
 	s.p.table = -1
-	points, protected := watched(p)
-	if len(points)+len(protected) == 0 || !s.p.jailed {
+	points, opening, narrow := watched(p)
+	if len(points)+len(opening) == 0 || !s.p.jailed {
 		if table >= 0 {
 			unix.Close(table)
 		}
 		return
 	}
-	s.masks = &masks{protected: protected, report: s.host.OnMaskLoss == MaskLossReport, err: s.p.tableErr}
+	s.masks = &masks{opening: opening, narrow: narrow, report: s.host.OnMaskLoss == MaskLossReport, err: s.p.tableErr}
 	if s.p.init == 0 { // it has ended, or this kernel opens no process
 		s.masks.err, s.masks.over = errNoInit, s.p.payloadFD >= 0 && exited(s.p.payloadFD)
 		return
@@ -73,7 +78,7 @@ func (s *supervision) watchMasks(p plan.Plan) {
 	if table >= 0 {
 		s.masks.watch, s.masks.err = roots.StartWatch(table, points, newPlanned(p, s.reached, points), func(lost []roots.Loss) {
 			for _, l := range lost {
-				if protected[l.Path] && !s.masks.report {
+				if opening[l.Path] && !s.masks.report {
 					s.run.Stop(MaskLost)
 				}
 			}
@@ -98,7 +103,10 @@ func (s *supervision) lostMasks() []plan.Skip {
 	var out []plan.Skip
 	for _, l := range lost {
 		reason := fmt.Sprintf("%q %s", l.Path, l.How)
-		if s.stopped == MaskLost && s.masks.protected[l.Path] {
+		if s.masks.narrow[l.Path] {
+			reason += ", and what came there could be written"
+		}
+		if s.stopped == MaskLost && s.masks.opening[l.Path] {
 			reason += "; stopped"
 		}
 		out = append(out, plan.Skip{Tag: "mounts", Reason: reason})

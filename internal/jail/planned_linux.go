@@ -2,6 +2,9 @@ package jail
 
 import (
 	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/host"
 	"sandboxd/internal/plan"
@@ -17,15 +20,19 @@ type planned struct {
 	bound   map[string]bool // paths at which something of the host is bound
 	made    map[string]bool // paths at which the jail mounts something of its own
 	masks   map[string]bool
-	secrets []string // what is protected
+	places  map[string]host.ID // of these, what they hide that the policy does not name
+	secrets []string           // what is protected
 }
 
 func newPlanned(p plan.Plan, r *roots.Reached, points []string) *planned {
-	w := &planned{plan: p, reached: r, points: points, bound: map[string]bool{}, made: map[string]bool{}, masks: map[string]bool{}}
+	w := &planned{plan: p, reached: r, points: points, bound: map[string]bool{}, made: map[string]bool{}, masks: map[string]bool{}, places: map[string]host.ID{}}
 	for _, op := range p.Ops {
 		switch op.Class {
 		case plan.MaskDir, plan.MaskFile:
 			w.made[op.Path], w.masks[op.Path] = true, true
+			if op.Origin.List != "protected" {
+				w.places[op.Path] = op.Node.ID
+			}
 		case plan.RootTmpfs, plan.ScratchTmpfs, plan.Proc, plan.Dev:
 			w.made[op.Path] = true
 		case plan.LinkTo, plan.Seal:
@@ -54,6 +61,43 @@ func (w *planned) Expected(m roots.Mount, n int) bool {
 	}
 	t, ok := w.reached.Tree(m.Point)
 	return !ok || t.Shows(m)
+}
+
+// Bare says that what the mask hid went with it, as the directory of an agent's socket
+// goes when its user logs out: nothing is there to be seen, until something comes again.
+func (w *planned) Bare(point string) bool {
+	was, ok := w.places[point]
+	if !ok {
+		return false
+	}
+	bare := make(chan bool, 1)
+	go func() { bare <- gone(point, was) }()
+	late := time.NewTimer(2 * goneBound)
+	defer late.Stop()
+	select {
+	case gone := <-bare:
+		return gone
+	case <-late.C: // a file system that hangs
+		return false
+	}
+}
+
+// goneBound is long for the moment between the kernel's taking a mount away and its
+// taking the name away (rmdir(2)), in which it waits for every processor.
+const goneBound = 100 * time.Millisecond
+
+// gone says whether nothing is at a path, where something was that may be going just now.
+func gone(path string, was host.ID) bool {
+	for end := time.Now().Add(goneBound); ; time.Sleep(time.Millisecond) {
+		var st unix.Stat_t
+		err := unix.Lstat(path, &st)
+		switch {
+		case err == unix.ENOENT || err == unix.ENOTDIR:
+			return true
+		case err != nil || (host.ID{Dev: uint64(st.Dev), Ino: st.Ino}) != was || time.Now().After(end):
+			return false
+		}
+	}
 }
 
 // Lost says what a mount of the host takes away. A mask is a mount of the jail's

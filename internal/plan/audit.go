@@ -48,6 +48,18 @@ func (l lookup) at(path string) View {
 	return sealed(l.p, View{op.Class.effect(), op, best})
 }
 
+// Narrowed lists what is read-only inside something writable: without its mount the
+// command could write it.
+func (p Plan) Narrowed() map[string]bool {
+	l, out := newLookup(p), map[string]bool{}
+	for i, op := range p.Ops {
+		if op.Class.access() == accessRead && op.Path != "/" && l.at(op.Path).Index == i && l.at(host.Parent(op.Path)).Effect == ReadWrite {
+			out[op.Path] = true
+		}
+	}
+	return out
+}
+
 // AuditOf replays a plan and counts the policy's own paths whose effective view
 // is the one that the policy asked for, so that a number falls when a later
 // operation undoes an earlier one. It proves the plan, not its execution.

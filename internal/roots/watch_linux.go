@@ -24,14 +24,16 @@ type Loss struct {
 // replaced is the cause that can be seen of a mount that is gone.
 const replaced = "was replaced on the host during the run"
 
-// Judge knows which mounts of the jail were planned. Both are called from the
-// watch's goroutine.
+// Judge knows which mounts of the jail were planned. It is called from the watch's
+// goroutine, and by Stop.
 type Judge interface {
 	// Expected says of a mount that stands when the watch begins whether it was
 	// planned; there are n at its point.
 	Expected(m Mount, n int) bool
 	// Lost says what a mount takes away that was not planned.
 	Lost(m Mount) []Loss
+	// Bare says of a point that has lost its mount that nothing is there to be seen yet.
+	Bare(point string) bool
 }
 
 // Watch looks after the mount points of one jail while it runs. When the host
@@ -219,7 +221,7 @@ func (w *Watch) differs(mounts []Mount) map[string]string {
 		}
 	}
 	for point, n := range w.want {
-		if now[point] < n {
+		if now[point] < n && (w.judge == nil || w.lost[point] != "" || !w.judge.Bare(point)) {
 			lose(Loss{point, replaced})
 		}
 	}

@@ -11,7 +11,10 @@ type Watch struct{}
 type Loss struct{ Path, How string }
 
 // Judge knows which mounts were planned.
-type Judge interface{ Lost(m Mount) []Loss }
+type Judge interface {
+	Lost(m Mount) []Loss
+	Bare(point string) bool
+}
 
 // OpenMounts fails, like StartWatch.
 func OpenMounts(int) (int, error) {

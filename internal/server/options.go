@@ -35,8 +35,8 @@ const Usage = `sandboxd [flags]: serve one broker; base policy on descriptor 3, 
   --require-enforced      refuse an execution that would miss a layer its policy demands
   --accept-skip TAG       a layer that may be missing all the same (repeatable)
   --on-mask-loss stop|report
-                          when the host replaces a protected path during a run: stop the
-                          command (default), or only report it
+                          when the host replaces what is protected, hidden or guarded during
+                          a run: stop the command (default), or only report it
   --standby on|off        keep the next command's jail ready while none runs (default on)
 `
 
