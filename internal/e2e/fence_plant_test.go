@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"sandboxd/internal/testenv"
 	"sandboxd/protocol"
 )
 
@@ -71,6 +72,8 @@ func (s *site) plants() []plant {
 		{name: "Go's toolchains", prepare: "mkdir -p " + home + "/go/pkg/mod/golang.org/toolchain@v0.0.1-go1.99.0.linux-amd64/bin", attack: "evil " + home + "/go/pkg/mod/golang.org/toolchain@v0.0.1-go1.99.0.linux-amd64/bin/go", trigger: home + "/go/pkg/mod/golang.org/toolchain@v0.0.1-go1.99.0.linux-amd64/bin/go"},
 		{name: "Gradle's distributions", prepare: "mkdir -p " + home + "/.gradle/wrapper/dists/gradle-8-bin/x/gradle-8/bin", attack: "evil " + home + "/.gradle/wrapper/dists/gradle-8-bin/x/gradle-8/bin/gradle", trigger: home + "/.gradle/wrapper/dists/gradle-8-bin/x/gradle-8/bin/gradle"},
 		{name: "the home directory around the workspace", prepare: "mkdir -p " + home + "/src; : >" + home + "/.bashrc", attack: "echo $E >>" + home + "/.bashrc", trigger: "bash -c '. $HOME/.bashrc'; : >$HOME/.bashrc", args: []string{"--rw", home}},
+		{name: "a part of the home directory", prepare: "mkdir -p " + home + "/.config", attack: "mkdir -p " + home + "/.config/git; printf '[core]\\n\\tfsmonitor = \"%s\"\\n' \"$E\" >" + home + "/.config/git/config", trigger: "git status; rm -f " + home + "/.config/git/config", args: []string{"--rw", home + "/.config"}},
+		{name: "the programs in a part of the home directory", prepare: "mkdir -p " + home + "/.local/share", attack: "evil " + home + "/.local/bin/new", trigger: home + "/.local/bin/new", args: []string{"--rw", home + "/.local"}},
 	}
 }
 
@@ -107,11 +110,14 @@ func TestFenceRunsNothingPlanted(t *testing.T) {
 	eachSite(t, func(t *testing.T, s *site) {
 		env := s.gitEnv()
 		s.repository()
-		s.onHost(s.evil() + "evil tools/git; ln -s tools links; mkdir ../bin; ln -s ../ws/tools/git ../bin/git; evil ../own/git")
+		s.onHost(s.evil() + "evil tools/git; ln -s tools links; mkdir ../bin; ln -s ../ws/tools/git ../bin/git; evil ../own/git; evil ../else/git; ln -s ../else away; ln -s ws/away ../through")
+		shared := testenv.TempDir(t, s.u) // a command of the fence could have written it
+		s.onHost(s.evil() + "cp ../own/git " + shared)
 		for _, c := range []struct {
 			path   string
 			marked bool
-		}{{s.ws + "/tools", false}, {s.ws + "/links", false}, {s.path("bin"), false}, {"tools", false}, {s.path("own"), true}} {
+		}{{s.ws + "/tools", false}, {s.ws + "/links", false}, {s.path("bin"), false}, {"tools", false},
+			{s.ws + "/away", false}, {s.path("through"), false}, {shared, false}, {s.path("own"), true}} {
 			for _, args := range [][]string{{"run", "--", "true"}, {"policy", "fence"}} {
 				s.onHost("rm -f ../mark")
 				if r := s.sandboxd(append([]string{"PATH=" + c.path + ":/usr/bin:/bin"}, env[1:]...), args...); r.code != 0 || s.exists("mark") != c.marked {

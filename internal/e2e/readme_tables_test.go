@@ -117,7 +117,7 @@ func guardTable() string {
 		{"a git directory", append(slices.Clone(fence.GitGuarded), fence.Modules)},
 		{"a linked worktree's git directory", fence.WorktreeGuarded},
 		{"the workspace", fence.WorkspaceGuarded},
-		{"HOME, where it is granted", fence.HomeGuarded},
+		{"HOME, as far as it is granted", fence.HomeGuarded},
 	} {
 		var names []string
 		for _, e := range g.list {

@@ -53,7 +53,7 @@ var WorkspaceGuarded = []Guarded{
 	{".codex/config.toml", "names programs that a coding agent starts", "", false},
 }
 
-// HomeGuarded are guarded in the home directory where the command may write it.
+// HomeGuarded are guarded in the home directory where the command may write them.
 var HomeGuarded = []Guarded{
 	{".bashrc", "bash runs it", "bash", false},
 	{".bash_profile", "bash runs it", "bash", false},
