@@ -21,9 +21,13 @@ var strategyOf = regexp.MustCompile(`(?i)strategy([^-a-z0-9]|$)`)
 // many cost a command little.
 const maxTold = 16 << 10
 
+// ownCommon is what git writes: the repository that has the work tree's directory.
+const ownCommon = "../.."
+
 // told notes what in a git directory names a program or another repository by which
-// git goes on: the strategy of what is in progress, and remotes that are files (see
-// gitrepository-layout(5)), which count where the configuration has none of that name.
+// git goes on: the strategy of what is in progress, where a linked work tree's
+// configuration is, and remotes that are files (see gitrepository-layout(5)), which count
+// where the configuration has none of that name.
 func (s *State) told(dir, common string) {
 	note := func(at string, counts func(text string) bool) {
 		if !exists(at) {
@@ -44,6 +48,11 @@ func (s *State) told(dir, common string) {
 		return !slices.Contains(ownStrategies, strings.TrimSpace(text))
 	})
 	note(filepath.Join(dir, "sequencer", "opts"), strategyOf.MatchString)
+	if filepath.Base(filepath.Dir(dir)) == "worktrees" {
+		// Of a work tree that the host adds while a command runs, which no guard knows.
+		note(filepath.Join(dir, "commondir"), func(text string) bool { return strings.TrimSpace(text) != ownCommon })
+		note(filepath.Join(dir, "config.worktree"), func(text string) bool { return text != "" }) // no placeholder
+	}
 	if dir != common {
 		return
 	}
@@ -56,7 +65,11 @@ func (s *State) told(dir, common string) {
 
 // describeFile says what a file that a command wrote does.
 func describeFile(at string) string {
-	switch name := filepath.Base(filepath.Dir(at)); name {
+	switch filepath.Base(at) {
+	case "commondir", "config.worktree":
+		return "the command wrote " + strconv.Quote(at) + ", by which git obeys another configuration, or other hooks, in that work tree; look at it before you use git there"
+	}
+	switch filepath.Base(filepath.Dir(at)) {
 	case "remotes", "branches":
 		return "the command wrote " + strconv.Quote(at) + ", by which git fetches from another repository and pushes to it, whose hooks then run; remove it if you do not know it"
 	}
