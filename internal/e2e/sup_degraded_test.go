@@ -63,6 +63,14 @@ func TestDegradedReport(t *testing.T) {
 		if !has(x.Enforcement, "skip:bwrap") || !has(x.Enforcement, "skip:mounts") || !has(x.Enforcement, "no-new-privs") || !has(x.Enforcement, "seccomp-hardening") {
 			t.Errorf("says %q", x.Enforcement)
 		}
+		said := strings.Join(x.Enforcement, "\n")
+		r := c.sh(4, m.dir, "chmod 755 "+testenv.TempDir(t, u)+" && echo chmod")
+		if r.stdout != "chmod\n" || !strings.Contains(said, "modes, owners, times and attributes") {
+			t.Errorf("got %q, said %q", r.stdout, said)
+		}
+		if strings.Contains(said, "keeps its capabilities") != (u.UID == 0) {
+			t.Errorf("uid %d: %q", u.UID, said)
+		}
 		tag := uniqueSleep()
 		c.until(3, m.dir, "sh", "-c", "echo ready; exec sleep "+tag)
 		testenv.Eventually(t, "sleep", func() bool { return len(tagged("sleep\x00"+tag)) > 0 })

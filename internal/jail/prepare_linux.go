@@ -150,7 +150,7 @@ func (j *job) required() []string {
 // outcome is what the report is made from.
 func (j *job) outcome(e ended) report.Outcome {
 	o := report.Outcome{
-		Policy: j.req.Policy, Platform: "linux", Jailed: j.bwrap != nil, NoJail: j.facts.Bwrap.Reason,
+		Policy: j.req.Policy, Platform: "linux", Jailed: j.bwrap != nil, NoJail: j.facts.Bwrap.Reason, Root: j.facts.UID == 0,
 		NestedUserns: j.host.AllowNestedUserns, Checks: j.spec.Checks,
 		NoCaps: j.spec.NoCaps, NoUserns: j.spec.NoUserns, Mounts: j.spec.View.Required(), Report: e.report, Audit: j.audit, Extra: e.found,
 		Cgroup: j.held(),

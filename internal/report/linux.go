@@ -98,7 +98,11 @@ func (l *list) degraded(o Outcome) {
 	if reason == "" {
 		reason = "bubblewrap was not used"
 	}
-	l.skip(protocol.TagBwrap, reason+"; no namespaces: the command sees the host's processes and network interfaces, and a process of it can outlive a helper that is killed")
+	reason += "; no namespaces: the command sees the host's processes and network interfaces, and a process of it can outlive a helper that is killed"
+	if o.Root {
+		reason += "; uid 0 keeps its capabilities: to set the clock or restart the machine, for instance"
+	}
+	l.skip(protocol.TagBwrap, reason)
 	view := "no view of its own: nothing is masked or made read-only by mounts"
 	if n := len(o.Policy.Protected); n > 0 {
 		view += ", what protected names (" + plural(n, "path", "paths") + ") shows wherever a grant covers it"
@@ -106,6 +110,7 @@ func (l *list) degraded(o Outcome) {
 	if o.Policy.Scratch == protocol.ScratchTmpfs {
 		view += ", and there is no private scratch"
 	}
+	view += "; modes, owners, times and attributes can be changed of any file of this user's, for which Landlock has no right"
 	l.skip(protocol.TagMounts, view)
 	if o.Report == nil || !o.Report.LandlockUnix {
 		l.skip(protocol.TagSockets, "path sockets of the host's services can be connected to")

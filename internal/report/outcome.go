@@ -12,6 +12,7 @@ type Outcome struct {
 	Platform     string       // GOOS
 	Jailed       bool         // bubblewrap (macOS: sandbox-exec) was used
 	NoJail       string       // why not
+	Root         bool         // the caller is uid 0
 	NestedUserns bool         // --allow-nested-userns
 	Checks       []spec.Check // what stage 2 was asked to verify (Spec.Checks)
 	NoCaps       bool         // the same (Spec.NoCaps)

@@ -121,6 +121,7 @@ var goldens = []struct {
 	}},
 	{"linux-silent-stage2", func(o *Outcome) { o.Report = nil }},
 	{"linux-degraded", degraded},
+	{"linux-degraded-root", func(o *Outcome) { degraded(o); o.Root = true }},
 	{"linux-degraded-no-landlock", func(o *Outcome) {
 		degraded(o)
 		o.Report.LandlockABI, o.Report.LandlockNet, o.Report.LandlockScope = 0, false, false
