@@ -73,6 +73,8 @@ func (s *site) plants() []plant {
 		{name: "Gradle's distributions", prepare: "mkdir -p " + home + "/.gradle/wrapper/dists/gradle-8-bin/x/gradle-8/bin", attack: "evil " + home + "/.gradle/wrapper/dists/gradle-8-bin/x/gradle-8/bin/gradle", trigger: home + "/.gradle/wrapper/dists/gradle-8-bin/x/gradle-8/bin/gradle"},
 		{name: "the home directory around the workspace", prepare: "mkdir -p " + home + "/src; : >" + home + "/.bashrc", attack: "echo $E >>" + home + "/.bashrc", trigger: "bash -c '. $HOME/.bashrc'; : >$HOME/.bashrc", args: []string{"--rw", home}},
 		{name: "a part of the home directory", prepare: "mkdir -p " + home + "/.config", attack: "mkdir -p " + home + "/.config/git; printf '[core]\\n\\tfsmonitor = \"%s\"\\n' \"$E\" >" + home + "/.config/git/config", trigger: "git status; rm -f " + home + "/.config/git/config", args: []string{"--rw", home + "/.config"}},
+		{name: "a file of the home directory that is a link into the workspace", prepare: ": >rc; ln -sf $W/rc " + home + "/.bash_aliases", attack: "echo $E >rc", trigger: "bash -c '. " + home + "/.bash_aliases'; rm " + home + "/.bash_aliases"},
+		{name: "a directory of the home directory that is a link into the workspace", prepare: "mkdir cfg; rm -rf " + home + "/.config; ln -s $W/cfg " + home + "/.config", attack: "mkdir -p cfg/git; printf '[core]\\n\\tfsmonitor = \"%s\"\\n' \"$E\" >cfg/git/config", trigger: "git status; rm " + home + "/.config"},
 		{name: "the programs in a part of the home directory", prepare: "mkdir -p " + home + "/.local/share", attack: "evil " + home + "/.local/bin/new", trigger: home + "/.local/bin/new", args: []string{"--rw", home + "/.local"}},
 	}
 }

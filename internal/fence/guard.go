@@ -39,11 +39,7 @@ func (b *builder) guard() error {
 				b.tell(filepath.Join(b.repo.top, g.Name), g.Why)
 			}
 		}
-		if home := b.reach.home; home != "" { // a part of it may be granted: ~/.config, ~/.local
-			b.addAll(add, home, slices.DeleteFunc(slices.Clone(HomeGuarded), func(g Guarded) bool {
-				return !b.grantedAbove(filepath.Join(home, g.Name))
-			}))
-		}
+		b.guardHome(add)
 		if self, err := realPath(b.in.Self); b.in.Self != "" && err == nil && b.grantedAbove(self) {
 			add(self, "is this program, which you run outside")
 		}

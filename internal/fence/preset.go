@@ -109,7 +109,8 @@ type builder struct {
 	caches []Grant
 	repo   repository
 	git    git
-	user   []setting // of the user's own git configuration
+	files  []string  // of the user's own git configuration
+	user   []setting // what they say
 	waited time.Duration
 	out    Result
 }

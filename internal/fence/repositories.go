@@ -24,7 +24,8 @@ const maxOthers = 64
 // workspace for the one around it, and those that lie in what is granted. What of
 // the first two cannot be guarded is an error, of the others a note.
 func (b *builder) guardRepositories() error {
-	b.user = b.git.settings(b.git.userFiles(b.in.Env), b.reach.home)
+	b.files = b.git.userFiles(b.in.Env)
+	b.user = b.git.settings(b.files, b.reach.home)
 	err := b.firstOf(func(add adder) {
 		if b.repo.file {
 			add(b.repo.dotGit, "leads git to another directory")
