@@ -33,6 +33,9 @@ func watched(p plan.Plan) (points []string, opening, narrow map[string]bool) {
 			opening[q.Path] = true
 		}
 	}
+	for _, path := range p.Later {
+		opening[path] = true
+	}
 	for _, op := range p.Ops {
 		switch op.Class {
 		case plan.MaskDir, plan.MaskFile:

@@ -100,6 +100,18 @@ func gone(path string, was host.ID) bool {
 	}
 }
 
+// Came gives the services that were started during the run where none was when the view
+// was built: no mask lies there.
+func (w *planned) Came() (out []roots.Loss) {
+	for _, path := range w.plan.Later {
+		var st unix.Stat_t
+		if unix.Lstat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK {
+			out = append(out, roots.Loss{Path: path, How: "came during the run, and no mask lies on it"})
+		}
+	}
+	return out
+}
+
 // Lost says what a mount of the host takes away. A mask is a mount of the jail's
 // own, so what the host mounts at the same place goes beneath it.
 func (w *planned) Lost(m roots.Mount) []roots.Loss {

@@ -26,6 +26,7 @@ type builder struct {
 	skips    []Skip
 	refused  *Refusal // found while masking
 	asked    []Asked
+	later    []string
 }
 
 // entry is one path of the policy, resolved.
@@ -68,7 +69,7 @@ func Build(p protocol.Policy, f host.Facts) (Plan, error) {
 // assemble puts the operations into the order that is their precedence:
 // bubblewrap applies them in this order, so a grant after a mask would fail open.
 func (b *builder) assemble() Plan {
-	pl := Plan{Skips: b.skips, HostView: b.hostView, Asked: b.asked, Scratch: b.scratch.res.Path}
+	pl := Plan{Skips: b.skips, HostView: b.hostView, Asked: b.asked, Later: b.later, Scratch: b.scratch.res.Path}
 	if !b.hostView {
 		pl.Ops = append(pl.Ops, Op{Path: "/", Class: RootTmpfs, Origin: Origin{List: listBase, Index: -1, Path: "/", Why: "an empty root"}})
 	}

@@ -1,6 +1,8 @@
 package plan_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"sandboxd/internal/host"
@@ -117,5 +119,39 @@ func TestServicesOfTheEnvironment(t *testing.T) {
 		if got := pl.At(path); got.Effect != want {
 			t.Errorf("%s is %s, want %s", path, got.Effect, want)
 		}
+	}
+}
+
+// A service that is not there and that only the host can start is remembered, in a view
+// that would show it; the command's own /tmp is none such.
+func TestLaterServices(t *testing.T) {
+	tr := newTree()
+	tr.dir("/run/user")
+	for _, c := range []struct {
+		name   string
+		change func(p *protocol.Policy)
+		want   bool
+	}{
+		{"a workspace", func(p *protocol.Policy) { p.WritableRoots = []string{"/srv"} }, false},
+		{"a readable host", func(p *protocol.Policy) { p.ReadableRoots = []string{"/"} }, true},
+		{"a writable host", func(p *protocol.Policy) { p.WritableRoots = []string{"/"} }, false},
+	} {
+		tr.dir("/srv")
+		p := policy(c.change)
+		pl, err := plan.Build(p, tr.facts(p))
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if got := slices.Contains(pl.Later, "/run/docker.sock"); got != c.want {
+			t.Errorf("%s: %q", c.name, pl.Later)
+		}
+		if slices.ContainsFunc(pl.Later, func(path string) bool { return strings.HasPrefix(path, "/tmp/") }) {
+			t.Errorf("%s: %q", c.name, pl.Later)
+		}
+	}
+	tr.file("/run/docker.sock")
+	p := policy(func(p *protocol.Policy) { p.ReadableRoots = []string{"/"} })
+	if pl, err := plan.Build(p, tr.facts(p)); err != nil || slices.Contains(pl.Later, "/run/docker.sock") || pl.At("/run/docker.sock").Effect != plan.Masked {
+		t.Errorf("one that is there: %v, %q", err, pl.Later)
 	}
 }

@@ -12,6 +12,7 @@ import (
 func (b *builder) maskPlaces() *Refusal {
 	for _, p := range places(ServicePlaces, b.f) {
 		b.maskPlace(listService, p)
+		b.noteLater(p)
 	}
 	if b.f.UID == 0 {
 		for _, p := range SecretPlaces {
@@ -60,6 +61,19 @@ func (b *builder) maskPlace(list string, p Place) {
 	}
 	if _, ok := b.masks[op.Path]; !ok {
 		b.masks[op.Path] = op
+	}
+}
+
+// noteLater notes a place that is not there, and that only the host can make: nothing can
+// be mounted on it, and the service that comes there would be in the view. What the
+// command can make too, as below a writable /tmp, may as well be its own.
+func (b *builder) noteLater(p Place) {
+	res := b.f.Layout.Resolve(p.Path)
+	if b.f.OS != "linux" || res.Err != nil || res.Node.Kind != host.Missing || b.named[res.Path] || slices.Contains(b.later, res.Path) {
+		return
+	}
+	if b.region(res.Path).Class.access() == accessRead {
+		b.later = append(b.later, res.Path)
 	}
 }
 

@@ -66,6 +66,7 @@ type Plan struct {
 	Skips    []Skip
 	Scratch  string // "" none, else the path SANDBOXD_SCRATCH_DIR names
 	HostView bool
+	Later    []string // services' places that the view would show, were there anything
 
 	Asked []Asked // what the policy asked for, for the audit and for verification
 }

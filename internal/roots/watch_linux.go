@@ -34,6 +34,8 @@ type Judge interface {
 	Lost(m Mount) []Loss
 	// Bare says of a point that has lost its mount that nothing is there to be seen yet.
 	Bare(point string) bool
+	// Came gives what is there now and was not, and is to be hidden.
+	Came() []Loss
 }
 
 // Watch looks after the mount points of one jail while it runs. When the host
@@ -218,6 +220,11 @@ func (w *Watch) differs(mounts []Mount) map[string]string {
 			for _, l := range w.judge.Lost(m) {
 				lose(l)
 			}
+		}
+	}
+	if w.judge != nil {
+		for _, l := range w.judge.Came() {
+			lose(l)
 		}
 	}
 	for point, n := range w.want {

@@ -14,6 +14,7 @@ type Loss struct{ Path, How string }
 type Judge interface {
 	Lost(m Mount) []Loss
 	Bare(point string) bool
+	Came() []Loss
 }
 
 // OpenMounts fails, like StartWatch.
