@@ -152,6 +152,28 @@ func TestMountReadableReplacedByTheHost(t *testing.T) {
 	})
 }
 
+// What is protected, and is made by the host only while the command runs, has no mask
+// where the command could have made nothing.
+func TestMountProtectedThatComes(t *testing.T) {
+	eachSite(t, func(t *testing.T, s *site) {
+		s.mkdir("data")
+		p := s.policy(s.protect("data/later"), func(p *protocol.Policy) { p.ReadableRoots = []string{s.path("data")} })
+		c := connect(t, s.u, p)
+		c.start(2, s.ws, "sh", "-c", "echo ready; for i in $(seq 200); do [ -e ../data/other ] && : >seen; sleep 0.05; done")
+		c.waitOut(2, "ready")
+		s.onHost("echo x >../data/other; while ! [ -e seen ]; do sleep 0.05; done; echo secret >../data/later")
+		r := c.collect(2)
+		if r.exit == nil || !r.exit.Cancelled || !strings.HasSuffix(mountSkips(r), `data/later" came during the run, and no mask lies on it; stopped`) {
+			t.Errorf("got %+v, %+v, %q", r.exit, r.fail, r.stdout)
+		}
+		// From then on it is masked.
+		if r := c.try(3, s.ws, "cat ../data/other ../data/later 2>/dev/null; true"); r.stdout != "x\n" || mountSkips(r) != "" {
+			t.Errorf("got %+v, %q", r.exit, r.stdout)
+		}
+		s.end(c)
+	})
+}
+
 // A service that is started again has another socket, on which no mask lies. One that
 // only ends, as an agent does when its user logs out, leaves nothing to be reached, until
 // something is there again.

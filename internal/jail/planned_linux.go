@@ -2,6 +2,7 @@ package jail
 
 import (
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +23,7 @@ type planned struct {
 	masks   map[string]bool
 	places  map[string]host.ID // of these, what they hide that the policy does not name
 	secrets []string           // what is protected
+	looks   atomic.Bool        // Came does
 }
 
 func newPlanned(p plan.Plan, r *roots.Reached, points []string) *planned {
@@ -100,14 +102,40 @@ func gone(path string, was host.ID) bool {
 	}
 }
 
-// Came gives the services that were started during the run where none was when the view
-// was built: no mask lies there.
-func (w *planned) Came() (out []roots.Loss) {
-	for _, path := range w.plan.Later {
+// Came gives what the host made during the run where nothing was when the view was built,
+// so that no mask lies there: protected paths, and the sockets of services. A look that a
+// file system holds up is given up, and is the last one until it has ended.
+func (w *planned) Came() []roots.Loss {
+	if len(w.plan.Later)+len(w.plan.Absent) == 0 || !w.looks.CompareAndSwap(false, true) {
+		return nil
+	}
+	found := make(chan []roots.Loss, 1)
+	go func() {
+		found <- w.came()
+		w.looks.Store(false)
+	}()
+	late := time.NewTimer(goneBound)
+	defer late.Stop()
+	select {
+	case out := <-found:
+		return out
+	case <-late.C:
+		return nil
+	}
+}
+
+func (w *planned) came() (out []roots.Loss) {
+	add := func(path string, counts func(kind uint32) bool) {
 		var st unix.Stat_t
-		if unix.Lstat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK {
+		if unix.Lstat(path, &st) == nil && counts(st.Mode&unix.S_IFMT) {
 			out = append(out, roots.Loss{Path: path, How: "came during the run, and no mask lies on it"})
 		}
+	}
+	for _, path := range w.plan.Later {
+		add(path, func(kind uint32) bool { return kind == unix.S_IFSOCK })
+	}
+	for _, path := range w.plan.Absent {
+		add(path, func(uint32) bool { return true })
 	}
 	return out
 }

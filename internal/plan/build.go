@@ -27,6 +27,7 @@ type builder struct {
 	refused  *Refusal // found while masking
 	asked    []Asked
 	later    []string
+	absent   []string
 }
 
 // entry is one path of the policy, resolved.
@@ -69,7 +70,7 @@ func Build(p protocol.Policy, f host.Facts) (Plan, error) {
 // assemble puts the operations into the order that is their precedence:
 // bubblewrap applies them in this order, so a grant after a mask would fail open.
 func (b *builder) assemble() Plan {
-	pl := Plan{Skips: b.skips, HostView: b.hostView, Asked: b.asked, Later: b.later, Scratch: b.scratch.res.Path}
+	pl := Plan{Skips: b.skips, HostView: b.hostView, Asked: b.asked, Later: b.later, Absent: b.absent, Scratch: b.scratch.res.Path}
 	if !b.hostView {
 		pl.Ops = append(pl.Ops, Op{Path: "/", Class: RootTmpfs, Origin: Origin{List: listBase, Index: -1, Path: "/", Why: "an empty root"}})
 	}

@@ -57,6 +57,7 @@ func (b *builder) maskOne(e entry) State {
 		return Planned
 	}
 	if region.Class.access() != accessWrite {
+		b.absent = append(b.absent, path)
 		return Absent // read-only all around: nothing can be made there from inside
 	}
 	if len(e.res.Missing)-len(host.Parent(e.res.Missing)) > nameMax+1 {

@@ -67,6 +67,7 @@ type Plan struct {
 	Scratch  string // "" none, else the path SANDBOXD_SCRATCH_DIR names
 	HostView bool
 	Later    []string // services' places that the view would show, were there anything
+	Absent   []string // the same of protected paths
 
 	Asked []Asked // what the policy asked for, for the audit and for verification
 }
