@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"sandboxd/protocol"
@@ -104,8 +105,23 @@ func (r runner) run() int {
 	}
 	// The command's end is the answer; a helper that then fails to clean up says so, and
 	// nothing comes behind the last word.
-	left := h.Shutdown(ctx)
+	left := shutDown(ctx, h)
 	return r.conclude(withChanges(res, changes), err, w.killed(), left)
+}
+
+// helperEnd is longer than an orderly end takes, whatever hangs (PROTOCOL.md, "Time and size").
+const helperEnd = 20 * time.Second
+
+// shutDown ends the helper, if need be by a kill: with a thread that waits for a file
+// system it would never be gone.
+func shutDown(ctx context.Context, h *broker.Helper) error {
+	bounded, cancel := context.WithTimeout(ctx, helperEnd)
+	defer cancel()
+	err := h.Shutdown(bounded)
+	if bounded.Err() != nil {
+		err = h.Kill()
+	}
+	return err
 }
 
 // texts checks what goes into the frame that starts the command, which has no place for

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/testenv"
 )
@@ -83,6 +86,47 @@ func TestSecondInterruptKillsTheHelper(t *testing.T) {
 	if code := s.code(t); code != exitFailed {
 		t.Errorf("exit code %d, want %d; stderr: %s", code, exitFailed, s.stderr)
 	}
+}
+
+// Output that nobody reads does not keep a second interrupt from ending the run.
+func TestSecondInterruptPassesUnreadOutput(t *testing.T) {
+	needJail(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var stderr bytes.Buffer
+	cmd := exec.Command(testenv.Binary(t), "run", "--", "yes")
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = testenv.TempDir(t, testenv.Me()), append(os.Environ(), "HOME=/nonexistent"), w, &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	defer func() { _ = cmd.Process.Kill() }()
+	testenv.Eventually(t, "a full pipe", func() bool {
+		n, err := unix.IoctlGetInt(int(r.Fd()), unix.TIOCINQ)
+		return err == nil && n >= 1<<15
+	})
+	pidNS := jailOf(t, cmd.Process.Pid)
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	_ = cmd.Process.Signal(syscall.SIGINT)
+	select {
+	case <-ended:
+		t.Fatal("it ended before its output was read, or it was asked twice")
+	case <-time.After(3 * time.Second): // the ladder is through
+	}
+	_ = cmd.Process.Signal(syscall.SIGINT)
+	select {
+	case <-ended:
+	case <-time.After(testenv.Patience):
+		t.Fatal("it still runs")
+	}
+	if code := cmd.ProcessState.ExitCode(); code != exitFailed || !strings.Contains(stderr.String(), "interrupted") {
+		t.Errorf("exit code %d: %s", code, &stderr)
+	}
+	testenv.Eventually(t, "an empty jail", func() bool { return len(testenv.InPidNS(pidNS)) == 0 })
 }
 
 // SIGKILL to `sandboxd run` itself: the helper sees its input close, and the jail

@@ -3,9 +3,11 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -202,7 +204,38 @@ func TestPolicyOnAHangingFileSystem(t *testing.T) {
 	})
 }
 
-// Neither does one that begins to hang while a jail is built: whether it changed is then
+// A run ends too, though its helper has a thread that no signal ends.
+func TestRunOnAHangingFileSystem(t *testing.T) {
+	testenv.EachUser(t, func(t *testing.T, u testenv.User) {
+		m := jailed(t, u)
+		fs := m.stuckDir()
+		p := m.policy()
+		p.ReadableRoots = []string{filepath.Join(fs.dir, "x")}
+		file := filepath.Join(m.u.Home, "policy")
+		write(t, file, string(p.Append(nil)))
+		var out bytes.Buffer
+		cmd := testenv.As(t, exec.Command(testenv.Binary(t), "run", "--policy", file, "--wall", "1", "--", "true"), u)
+		cmd.Dir, cmd.Stderr = m.dir, &out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		fs.hangs()
+		select {
+		case <-ended:
+		case <-time.After(2 * testenv.Patience):
+			_ = cmd.Process.Kill()
+			t.Fatal("it still runs")
+		}
+		if code := cmd.ProcessState.ExitCode(); code != 124 || !strings.Contains(out.String(), "does not die") {
+			t.Errorf("exit %d: %s", code, &out)
+		}
+		fs.end()
+	})
+}
+
+// One that begins to hang while a jail is built: whether it changed is then
 // not known, and the jail that failed is not built anew.
 func TestRootThatHangsWhileItIsBuilt(t *testing.T) {
 	testenv.EachUser(t, func(t *testing.T, u testenv.User) {

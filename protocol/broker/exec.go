@@ -159,13 +159,13 @@ func (e *Execution) climb() {
 		e.h.link.proc.Interrupt()
 	}
 	if !e.over(e.h.opts.Patience - wait) {
-		e.h.kill()
+		_ = e.h.Kill()
 	}
 }
 
 func (e *Execution) over(within time.Duration) bool { return closes(e.finished, within) }
 
-// finish settles the execution; it runs on the read loop, once.
+// finish settles the execution. It is for whoever took it out of the helper's list.
 func (e *Execution) finish(exit *protocol.ExecExit, err error) {
 	e.closeInput()
 	e.mu.Lock()
@@ -224,7 +224,8 @@ func (e *Execution) exited(x protocol.ExecExit) error {
 		return fmt.Errorf("%w: its exec_exit counts %d and %d bytes of output, %d and %d came",
 			ErrProtocol, x.StdoutBytes, x.StderrBytes, e.sinks[0].bytes, e.sinks[1].bytes)
 	}
-	e.h.forget(e.id)
-	e.finish(&x, nil)
+	if e.h.forget(e.id) {
+		e.finish(&x, nil)
+	}
 	return nil
 }

@@ -24,9 +24,13 @@ type fake struct {
 	nudged chan struct{} // an Interrupt came
 	exit   error         // what Wait gives after an orderly end
 	ended  chan struct{}
+	stays  chan struct{} // not nil: no signal ends it before this is closed
 }
 
 func (f *fake) Wait() error {
+	if f.stays != nil {
+		<-f.stays
+	}
 	select {
 	case <-f.ended:
 	case <-f.killed:
@@ -48,6 +52,9 @@ func (f *fake) Interrupt() error {
 }
 
 func (f *fake) Kill() error {
+	if f.stays != nil {
+		return nil
+	}
 	f.once.Do(func() {
 		close(f.killed)
 		f.out.CloseWithError(io.EOF)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sandboxd/protocol"
@@ -25,7 +26,10 @@ type Helper struct {
 	stop    chan struct{} // closed: nothing is written any more
 	done    chan struct{} // closed: the process has ended, all is settled
 	stopped sync.Once
-	cut     *time.Timer // closes the input under a write that does not end
+	settled sync.Once
+	left    atomic.Bool  // the read loop is left behind, in a writer of the caller's
+	wait    func() error // for the process's end, by whoever asks
+	cut     *time.Timer  // closes the input under a write that does not end
 	wg      sync.WaitGroup
 
 	mu      sync.Mutex
@@ -67,6 +71,7 @@ func open(ctx context.Context, o Options, l *link) (*Helper, error) {
 		hello: make(chan protocol.Hello, 1),
 		stop:  make(chan struct{}), done: make(chan struct{}),
 		execs: map[uint64]*Execution{}, beats: map[uint64]chan struct{}{},
+		wait: sync.OnceValue(l.proc.Wait),
 	}
 	h.wg.Go(h.writeLoop)
 	h.wg.Go(h.readLoop)
@@ -142,13 +147,15 @@ func (h *Helper) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	h.wg.Wait()
+	h.join()
 	return h.exitErr
 }
 
 // Close ends the helper whatever it is doing: its input is closed, which asks for
 // an orderly end, and after Options.Patience it is killed. It returns nil only if
-// the helper's exit status was 0. It may be called again.
+// the helper's exit status was 0. It may be called again. What keeps a killed helper
+// from being done with (a file system that hangs, a writer of the caller's that blocks)
+// is waited for no longer than some seconds: the error is ErrKilled then too.
 func (h *Helper) Close() error {
 	h.refuseNew()
 	h.end(h.opts.Patience)
@@ -159,7 +166,7 @@ func (h *Helper) Close() error {
 func (h *Helper) Kill() error {
 	h.refuseNew()
 	h.kill()
-	h.end(h.opts.Patience)
+	h.end(0)
 	return h.exitErr
 }
 
@@ -178,11 +185,48 @@ func (h *Helper) end(patience time.Duration) {
 	h.hangUp()
 	if !h.ended(patience) {
 		h.kill()
-		if !h.ended(2 * time.Second) {
-			h.link.out.Close() // something else holds the pipe
-		}
+		h.bury()
 	}
-	h.wg.Wait()
+	h.join()
+}
+
+// How long a killed helper may take to die, and then its output to be read to its end,
+// which something else may hold or the caller's writer may not take.
+const (
+	deathBound = 5 * time.Second
+	readBound  = 2 * time.Second
+)
+
+// bury has a killed helper count as ended at the latest when these bounds have passed.
+func (h *Helper) bury() {
+	gone := make(chan error, 1)
+	go func() { gone <- h.wait() }()
+	if h.ended(readBound) {
+		return
+	}
+	h.link.out.Close()
+	var err error
+	select {
+	case err = <-gone:
+	case <-time.After(deathBound):
+		err = errStays
+	}
+	if !h.ended(readBound / 2) {
+		h.left.Store(true)
+		h.conclude(err)
+	}
+}
+
+// errStays is a process that no signal ends, which is so as long as a thread of it waits
+// in the kernel.
+var errStays = fmt.Errorf("%w: it does not die; see whether a file system hangs", ErrClosed)
+
+// join waits for what this client runs, unless that is held up by the caller's own.
+func (h *Helper) join() {
+	<-h.done
+	if !h.left.Load() {
+		h.wg.Wait()
+	}
 }
 
 func (h *Helper) ended(within time.Duration) bool { return closes(h.done, within) }
@@ -234,10 +278,13 @@ func (h *Helper) lost() error {
 	return ErrClosed
 }
 
-// settle is the end of the read loop: the process is waited for, and whoever still
-// waits for an answer is told.
-func (h *Helper) settle() {
-	err := h.link.proc.Wait()
+// settle is the end of the read loop.
+func (h *Helper) settle() { h.conclude(h.wait()) }
+
+// conclude notes how the process ended, and tells whoever still waits for an answer.
+func (h *Helper) conclude(err error) { h.settled.Do(func() { h.close(err) }) }
+
+func (h *Helper) close(err error) {
 	h.hangUp()
 	h.cut.Stop()
 	h.link.in.Close() // nobody reads it now

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"sandboxd/protocol"
 )
@@ -106,7 +107,7 @@ func (h *Helper) readHello(r *protocol.Reader) error {
 func (h *Helper) fail(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.chanErr != nil {
+	if h.chanErr != nil || h.killed && (errors.Is(err, os.ErrClosed) || errors.Is(err, io.ErrClosedPipe)) { // closed here
 		return
 	}
 	var bad *protocol.DecodeError
@@ -152,8 +153,7 @@ func (h *Helper) errorFrame(id uint64, err *Error) error {
 	}
 	// Every other code answers an exec_start that was not, or is no longer, accepted:
 	// ids are never used twice, so busy under this id cannot mean a running one.
-	if e := h.execution(id); e != nil {
-		h.forget(id)
+	if e := h.execution(id); e != nil && h.forget(id) {
 		e.finish(nil, err)
 	}
 	return nil
@@ -174,8 +174,11 @@ func (h *Helper) execution(id uint64) *Execution {
 	return h.execs[id]
 }
 
-func (h *Helper) forget(id uint64) {
+// forget says whether the execution was still known: its end is told once.
+func (h *Helper) forget(id uint64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	_, known := h.execs[id]
 	delete(h.execs, id)
+	return known
 }
