@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,6 +20,8 @@ type gather struct {
 	n    int
 	err  error
 	once func(fd uintptr) bool // made once: each one made is an allocation
+
+	ready [1]unix.PollFd
 }
 
 func newGather(f *os.File) io.Writer {
@@ -27,9 +30,17 @@ func newGather(f *os.File) io.Writer {
 		return f
 	}
 	g := &gather{File: f, conn: conn}
+	polled := f.SetWriteDeadline(time.Time{}) == nil
 	g.once = func(fd uintptr) bool {
-		g.n, g.err = unix.Writev(int(fd), g.left)
-		return g.err != unix.EAGAIN // a stdout that another process made non-blocking
+		for {
+			g.n, g.err = unix.Writev(int(fd), g.left)
+			if g.err != unix.EAGAIN || polled {
+				return g.err != unix.EAGAIN
+			}
+			// Another process that shares it made it non-blocking since this one started.
+			g.ready[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLOUT}
+			_, _ = unix.Poll(g.ready[:], -1)
+		}
 	}
 	return g
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -15,8 +16,9 @@ import (
 
 // Frames arrive whole through a pipe that takes a part at a time, blocking or not.
 func TestGather(t *testing.T) {
-	for name, blocking := range map[string]bool{"blocking": true, "non-blocking": false} {
+	for _, name := range []string{"blocking", "non-blocking", "non-blocking since"} {
 		t.Run(name, func(t *testing.T) {
+			blocking := name != "non-blocking"
 			r, w, err := os.Pipe()
 			if err != nil {
 				t.Fatal(err)
@@ -37,6 +39,15 @@ func TestGather(t *testing.T) {
 			go func() {
 				defer w.Close()
 				to := protocol.NewWriter(newGather(w))
+				if name == "non-blocking since" { // another process can do that
+					conn, err := w.SyscallConn()
+					if err == nil {
+						err = conn.Control(func(fd uintptr) { err = unix.SetNonblock(int(fd), true) })
+					}
+					if err != nil {
+						t.Error(err)
+					}
+				}
 				for range frames {
 					out.Bytes += uint64(len(out.Data))
 					if err := to.WriteOut(7, out); err != nil {
@@ -44,6 +55,7 @@ func TestGather(t *testing.T) {
 					}
 				}
 			}()
+			time.Sleep(20 * time.Millisecond) // the pipe is full
 			from := protocol.NewReader(r)
 			var got []byte
 			for {
