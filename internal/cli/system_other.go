@@ -16,6 +16,8 @@ func pause() {}
 
 func foregroundOnly(r io.Reader) io.Reader { return r }
 
+func takes(io.Writer) bool { return false }
+
 // windowWidth is not asked for here.
 func windowWidth(*os.File) int { return -1 }
 

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"errors"
 	"io"
 	"os"
 	"syscall"
@@ -48,10 +49,25 @@ func pause() {
 // itself reads nothing.
 func foregroundOnly(r io.Reader) io.Reader {
 	f, ok := r.(*os.File)
-	if !ok || windowWidth(f) < 0 {
+	switch {
+	case !ok:
 		return r
+	case windowWidth(f) < 0:
+		return &patientInput{f}
 	}
 	return &terminalInput{f}
+}
+
+// patientInput is to what is read as patient is to what is written.
+type patientInput struct{ f *os.File }
+
+func (p *patientInput) Read(b []byte) (int, error) {
+	for {
+		n, err := p.f.Read(b)
+		if n > 0 || !errors.Is(err, unix.EAGAIN) || !happens(p.f, unix.POLLIN) {
+			return n, err
+		}
+	}
 }
 
 type terminalInput struct{ f *os.File }
@@ -80,6 +96,25 @@ func readable(f *os.File) bool {
 	fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}}
 	n, err := unix.Poll(fds, int(backgroundPoll/time.Millisecond))
 	return err == nil && n > 0
+}
+
+// takes waits until something can be written, and says whether that can be waited for.
+func takes(w io.Writer) bool {
+	f, ok := file(w)
+	return ok && happens(f, unix.POLLOUT)
+}
+
+// happens waits for an event of poll(2), and says whether that can be waited for.
+func happens(f *os.File, event int16) bool {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return false
+	}
+	var failed error
+	err = conn.Control(func(fd uintptr) {
+		_, failed = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: event}}, -1)
+	})
+	return err == nil && (failed == nil || failed == unix.EINTR)
 }
 
 // windowWidth gives a terminal's columns, 0 where it does not know them, and -1 for

@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/testenv"
 )
@@ -45,6 +49,47 @@ func TestUnreadInputHoldsNothingUp(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	if err != nil || string(out) != "y\ncode 0\n" {
 		t.Errorf("%v: %q", err, out)
+	}
+}
+
+// Nothing is lost to a process that makes a stream which it shares non-blocking, as node
+// does with a pipe, after the run has begun.
+func TestStreamsMadeNonBlocking(t *testing.T) {
+	needJail(t)
+	for _, args := range [][]string{{}, {"--json"}} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		in, word, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer word.Close()
+		cmd := exec.Command(testenv.Binary(t), append(append([]string{"run", "--output", "0"}, args...), "--", "sh", "-c", `echo ready; read x; head -c 3000000 /dev/zero | tr '\0' x; head -c 3000000 /dev/zero | tr '\0' x >&2; exit 42`)...)
+		cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = testenv.TempDir(t, testenv.Me()), append(os.Environ(), "HOME=/nonexistent"), in, w, w
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		begun := make([]byte, 4096)
+		if _, err := r.Read(begun); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range []*os.File{in, w} { // the descriptions that the run has
+			if err := unix.SetNonblock(int(f.Fd()), true); err != nil {
+				t.Fatal(err)
+			}
+			f.Close()
+		}
+		time.Sleep(100 * time.Millisecond)
+		word.Write([]byte("\n"))
+		time.Sleep(100 * time.Millisecond) // the pipe fills
+		got, err := io.ReadAll(r)
+		_ = cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); err != nil || code != 42 || bytes.Count(got, []byte("x")) < 6_000_000 {
+			t.Errorf("%v: exit code %d, %d bytes: %.200q, %v", args, code, len(got), got, err)
+		}
 	}
 }
 

@@ -29,6 +29,7 @@ type voice interface {
 }
 
 func talker(o options, s System) voice {
+	s.Stdout, s.Stderr = patient{s.Stdout}, patient{s.Stderr}
 	if o.json {
 		return newEvents(s.Stdout)
 	}

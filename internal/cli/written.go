@@ -46,6 +46,20 @@ func unsaid(code int, err error) int {
 	return exitFailed
 }
 
+// patient is a stream that another process which shares it can make non-blocking at any
+// moment, as node does with a pipe: the write then waits all the same.
+type patient struct{ to io.Writer }
+
+func (p patient) Write(b []byte) (n int, err error) {
+	for {
+		m, err := p.to.Write(b[n:])
+		n += m
+		if !errors.Is(err, syscall.EAGAIN) || !takes(p.to) {
+			return n, err
+		}
+	}
+}
+
 // lost is a stream that was closed when this process started.
 type lost struct{ name string }
 
