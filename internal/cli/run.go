@@ -94,10 +94,7 @@ func (r runner) run() int {
 	w := watch(r.s.Signals, e, h)
 	res, err := e.Wait()
 	w.stop()
-	var changes []string
-	if r.task.changes != nil {
-		changes = r.task.changes()
-	}
+	changes := lookedWithin(lookBound, r.task.changes)
 	for _, what := range changes {
 		if res.Enforcement == nil { // no report that it could be part of
 			r.say.notice(guardNotice + what)
@@ -107,6 +104,27 @@ func (r runner) run() int {
 	// nothing comes behind the last word.
 	left := shutDown(ctx, h)
 	return r.conclude(withChanges(res, changes), err, w.killed(), left)
+}
+
+// lookBound is how long the search of the workspace afterwards may take: it follows what
+// the command wrote, and that can lead to a file system that hangs.
+const lookBound = 30 * time.Second
+
+// lookedWithin gives what look finds, or that it did not end; look may be nil.
+func lookedWithin(bound time.Duration, look func() []string) []string {
+	if look == nil {
+		return nil
+	}
+	found := make(chan []string, 1)
+	go func() { found <- look() }()
+	late := time.NewTimer(bound)
+	defer late.Stop()
+	select {
+	case out := <-found:
+		return out
+	case <-late.C:
+		return []string{fmt.Sprintf("what the command did to the repositories is not known: looking at them did not end within %v; look at them before you use git there", bound)}
+	}
 }
 
 // helperEnd is longer than an orderly end takes, whatever hangs (PROTOCOL.md, "Time and size").
