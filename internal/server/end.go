@@ -106,6 +106,22 @@ func (l *loop) keep(r *jail.Run) {
 	}
 }
 
+// stuck counts those that are still not released. Each keeps a thread and the descriptors
+// of its survey, so there has to be an end of them.
+func (l *loop) stuck() int {
+	for _, r := range l.unreleased() {
+		select {
+		case <-r.Released():
+			l.note(r)
+			l.mu.Lock()
+			l.late = slices.DeleteFunc(l.late, func(late *jail.Run) bool { return late == r })
+			l.mu.Unlock()
+		default:
+		}
+	}
+	return len(l.unreleased())
+}
+
 func (l *loop) unreleased() []*jail.Run {
 	l.mu.Lock()
 	defer l.mu.Unlock()

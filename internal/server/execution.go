@@ -1,6 +1,8 @@
 package server
 
 import (
+	"fmt"
+
 	"sandboxd/internal/jail"
 	"sandboxd/internal/policy"
 	"sandboxd/protocol"
@@ -26,6 +28,9 @@ func (l *loop) start(id uint64, b protocol.ExecStart) error {
 	if l.settle(); l.running {
 		l.fail(id, protocol.CodeBusy, "an execution is running under id %d; wait for its exec_exit or use another helper", l.runID)
 		return nil
+	}
+	if n := l.stuck(); n >= maxLeftovers {
+		return l.owe(id, protocol.ErrorBody{Code: protocol.CodeSpawnFailed, Msg: fmt.Sprintf("cannot start another execution: %d before it do not end; see which file system hangs, or use another helper", n)})
 	}
 	p, err := effective(l.base, b)
 	if err != nil {
