@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"sandboxd/internal/testenv"
 	"sandboxd/protocol"
 )
@@ -168,4 +170,32 @@ func TestPlantedPath(t *testing.T) {
 	if !strings.Contains(r.stdout, "PATH=/usr/bin") || strings.Contains(r.stdout, dir) {
 		t.Errorf("got %q", r.stdout)
 	}
+}
+
+// A hard limit of 0 for core files would let a crash start the host's handler of
+// core_pattern. A helper with the right to lift it does; the command gets 1 as ever.
+func TestCoreLimitOfTheHelper(t *testing.T) {
+	testenv.EachUser(t, func(t *testing.T, u testenv.User) {
+		m := jailed(t, u)
+		cmd := exec.Command("sh", "-c", `ulimit -Hc 0; exec "$@"`, "sh", testenv.Binary(t))
+		c := m.spawnCmd(cmd, m.policy())
+		c.greet()
+		want := "Max core file size 0 0 bytes\n" // what nobody has the right to raise
+		if u.UID == 0 && mayRaise(t) {
+			want = "Max core file size 1 1 bytes\n"
+		}
+		if r := c.sh(2, m.dir, "grep core /proc/self/limits | tr -s ' '"); strings.TrimRight(r.stdout, " \n")+"\n" != want {
+			t.Errorf("got %q, %q", r.stdout, r.stderr)
+		}
+	})
+}
+
+// mayRaise says whether this process may raise hard limits: a container's root may not.
+func mayRaise(t *testing.T) bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var sets [2]unix.CapUserData
+	if err := unix.Capget(&header, &sets[0]); err != nil {
+		t.Fatal(err)
+	}
+	return sets[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0
 }

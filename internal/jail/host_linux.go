@@ -59,6 +59,7 @@ func NewHost(ctx context.Context, c Config) (*Host, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("cannot become a child subreaper: %w", err)
 	}
+	allowCoreLimit()
 	noTerminal := leaveTerminal() // before anything inherits it
 	tied := tie()
 	facts, err := probe.Facts(ctx, probe.Options{Bwrap: c.Bwrap, AllowNestedUserns: c.AllowNestedUserns})

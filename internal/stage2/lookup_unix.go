@@ -19,8 +19,12 @@ func (p *process) session() *spec.Failure {
 	if sid, err := unix.Getsid(0); err == nil && sid == pid {
 		return nil
 	}
-	if _, err := unix.Setsid(); err != nil {
+	sid, err := unix.Setsid()
+	if err != nil {
 		return failure(spec.StepSession, "cannot start a session (start stage 2 by Setsid, not Setpgid)", err)
+	}
+	if sid != pid { // a filter around this process answered in the kernel's place
+		return failure(spec.StepSession, "a session was started and does not show", nil)
 	}
 	return nil
 }

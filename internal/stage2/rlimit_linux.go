@@ -15,12 +15,8 @@ func (p *process) rlimits() *spec.Failure {
 	if f := p.ownRlimits(); f != nil {
 		return f
 	}
-	// A core file would carry the command's memory to wherever the host's core_pattern
-	// sends it. Where that is a program of root's, which a crash would start outside the
-	// jail and its ceilings, a limit of 0 does not keep the kernel from it; 1 does, and is
-	// too little for a file (core(5), coredump.c). The filter keeps it from being lowered.
-	if _, err := lower(unix.RLIMIT_CORE, 1, 1); err != nil {
-		return failure(spec.StepRlimit, "cannot set RLIMIT_CORE", err)
+	if f := p.cores(); f != nil {
+		return f
 	}
 	if err := p.giveUpRaising(); err != nil {
 		return failure(spec.StepRlimit, "cannot give up CAP_SYS_RESOURCE, with which the command could raise its limits", err)
