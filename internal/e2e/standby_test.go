@@ -5,6 +5,7 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -203,6 +204,65 @@ func TestStandbyIsThrownAwayForAnotherRequest(t *testing.T) {
 		}
 		s.end(h)
 	})
+}
+
+// What a jail takes from its helper is the helper's as it is at the command, not as it was
+// when the jail was built ahead; so is the report.
+func TestStandbyIsThrownAwayWhenTheHelperChanges(t *testing.T) {
+	eachSite(t, func(t *testing.T, s *site) {
+		limits := protocol.Limits{FsizeBytes: 1 << 20, CPUSeconds: 600}
+		for name, c := range map[string]struct {
+			change func(pid int) error
+			shown  string // by the command
+			entry  string // of the report
+		}{
+			"its limits": {func(pid int) error {
+				cmd := exec.Command(testenv.Tool(s.t, "prlimit"), "--pid", strconv.Itoa(pid), "--fsize=8192:8192")
+				return testenv.As(s.t, cmd, s.u).Run()
+			}, "Max file size 8192 8192 bytes", "rlimit-fsize:inherited=8192"},
+			"its place for the OOM killer": {func(pid int) error {
+				return os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("555"), 0)
+			}, "adj 555", "rlimit-fsize"},
+			"its cgroup": {func(pid int) error { return moveToCgroup(s.t, pid) }, "", "rlimit-fsize"},
+		} {
+			if name == "its cgroup" && s.u.UID != 0 {
+				continue // only root moves processes
+			}
+			t.Run(name, func(t *testing.T) {
+				h := connect(t, s.u, s.policy(func(p *protocol.Policy) { p.Limits = limits }), "--standby=on")
+				at := h.ready()
+				if err := c.change(h.cmd.Process.Pid); err != nil {
+					t.Fatal(err)
+				}
+				r := h.sh(2, s.ws, `tr -s ' ' </proc/self/limits; echo adj $(cat /proc/self/oom_score_adj); `+tell)
+				if startedAt(t, r) <= at || !strings.Contains(r.stdout, c.shown) || !slices.Contains(r.exit.Enforcement, c.entry) {
+					t.Errorf("got %s%q", r.stdout, r.exit.Enforcement)
+				}
+				s.end(h)
+			})
+		}
+	})
+}
+
+// moveToCgroup moves a process into a cgroup of any hierarchy, until the test's end.
+func moveToCgroup(t *testing.T, pid int) error {
+	err := os.ErrNotExist
+	for _, top := range []string{"/sys/fs/cgroup/unified", "/sys/fs/cgroup", "/sys/fs/cgroup/freezer"} {
+		if _, err = os.Stat(top + "/cgroup.procs"); err != nil {
+			continue
+		}
+		dir := top + "/sandboxd-test-moved"
+		if err = os.Mkdir(dir, 0o755); err != nil && !os.IsExist(err) {
+			continue
+		}
+		t.Cleanup(func() {
+			testenv.Eventually(t, "an empty cgroup", func() bool { err := os.Remove(dir); return err == nil || os.IsNotExist(err) })
+		})
+		if err = os.WriteFile(dir+"/cgroup.procs", []byte(strconv.Itoa(pid)), 0); err == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 // Requests without a pause take the jail that is being built, and a cancel, a refusal

@@ -27,7 +27,7 @@ func (j *job) recipe() []byte {
 		b = fmt.Appendf(b, "%d %q %v %d\n", op.Class, op.Path, op.Node.ID, op.Node.Rdev)
 	}
 	l := j.req.Policy.Limits
-	return fmt.Appendf(b, "%d %d %q", l.MemBytes, l.Pids, j.noGroup)
+	return inherited(fmt.Appendf(b, "%d %d %q", l.MemBytes, l.Pids, j.noGroup))
 }
 
 // fits says whether the standby is the jail that a job asks for, untouched. The host
