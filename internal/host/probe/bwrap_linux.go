@@ -56,6 +56,10 @@ func try(ctx context.Context, path string, nested bool) answer {
 	// It executes its own image: the one program that is sure to be here, by
 	// descriptor, as stage 2 is.
 	args := trialArgs(a.Flags, nested, "4", "/proc/self/fd/3")
-	a.State, a.Cause, a.Reason = Classify(run(ctx, path, args, image).Attempt, ReadKernel())
+	trial, kernel := run(ctx, path, args, image).Attempt, ReadKernel()
+	// A container's filter is there in any case, and may have nothing to do with it. A
+	// trial that it killed says so by itself.
+	kernel.Filtered = kernel.Filtered && trial.Exit <= 128 && filterDenies()
+	a.State, a.Cause, a.Reason = Classify(trial, kernel)
 	return a
 }

@@ -26,7 +26,7 @@ type Kernel struct {
 	NoUserNamespaces  bool              // built without CONFIG_USER_NS
 	ProcCovered       bool              // something is mounted over parts of /proc
 	ProcOptions       string            // hidepid or subset of this /proc, "hidepid=2"
-	Filtered          bool              // this process runs under a seccomp filter
+	Filtered          bool              // this process runs under a seccomp filter, and that denies namespaces
 	Root              bool              // the caller is uid 0
 }
 

@@ -1,11 +1,14 @@
 package probe
 
 import (
+	"errors"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -37,6 +40,34 @@ var settings = map[string]struct {
 	"proc read-only": {func() error {
 		return unix.Mount("", "/proc", "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, "")
 	}, host.Absent, "mounted with ro"},
+	"a filter": {func() error { return filter(unix.CLONE_NEWUSER) }, host.Absent, "seccomp filter"},
+	// In a chroot the kernel refuses user namespaces (user_namespaces(7)): whatever filter is
+	// there too, as a container's always is, has nothing to do with it.
+	"a chroot, and a filter that denies nothing": {func() error {
+		return errors.Join(unix.Mount("/", "/tmp", "", unix.MS_BIND|unix.MS_REC, ""), unix.Chroot("/tmp"), unix.Chdir("/"), filter(0))
+	}, host.Unsure, "exit code 1"},
+}
+
+// filter puts one on every thread that denies clone(2) with any of some flags.
+func filter(flags uint32) error {
+	program := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_CLONE, Jf: 3},
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 16}, // seccomp_data.args[0]
+		{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, K: flags, Jf: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
+	runtime.LockOSThread()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog)))
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 const settingVar = "PROBE_TEST_SETTING"
