@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -227,6 +228,41 @@ func TestFenceHelperSaysWhatWasMade(t *testing.T) {
 				if want != (len(said) == 1) || len(said) > 1 || want && !strings.Contains(said[0], c.want) {
 					t.Errorf("%s, asked %v: %q; %s", c.script, ask, said, r.stderr)
 				}
+			}
+		}
+	})
+}
+
+// The helper looks at 8 guarded roots (the workspace is one), each of them once, and says
+// of which others it does not know.
+func TestFenceHelperSaysWhatItDidNotSee(t *testing.T) {
+	eachSite(t, func(t *testing.T, s *site) {
+		s.gitEnv()
+		policy := func(guarded int) protocol.Policy {
+			return s.policy(func(p *protocol.Policy) {
+				for n := range 10 {
+					top := fmt.Sprintf("ws/r%d", n)
+					s.onHost(fmt.Sprintf("[ -d r%d ] || git init -q r%d; [ -f r%d/.git/HEAD ] || echo 'ref: refs/heads/main' >r%d/.git/HEAD", n, n, n, n))
+					p.WritableRoots = append(p.WritableRoots, s.path(top), s.path(top))
+					if n < guarded {
+						p.Mounts = append(p.Mounts, protocol.Mount{Path: s.path(top + "/.git/config"), Access: protocol.ReadOnly, Required: true})
+						p.Protected = append(p.Protected, s.path(top+"/.git/hooks"))
+					}
+				}
+			})
+		}
+		for guarded, want := range map[int]string{7: "", 8: `in "` + s.path("ws/r7") + `" is not known`, 9: `in "` + s.path("ws/r7") + `" and 1 more of the kind is not known`} {
+			r := s.jail(policy(guarded), "rm r0/.git/HEAD r6/.git/HEAD r7/.git/HEAD")
+			var said []string
+			for _, entry := range r.exit.Enforcement {
+				if strings.HasPrefix(entry, "skip:guard: ") {
+					said = append(said, entry)
+				}
+			}
+			all := strings.Join(said, "\n")
+			if !strings.Contains(all, "r0/.git/HEAD") || !strings.Contains(all, "r6/.git/HEAD") || !strings.Contains(all, want) ||
+				want == "" && strings.Contains(all, "not known") {
+				t.Errorf("%d guarded roots: %s; %s", guarded, all, r.stderr)
 			}
 		}
 	})

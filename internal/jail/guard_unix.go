@@ -11,12 +11,16 @@ import (
 	"sandboxd/protocol"
 )
 
-// maxGuarded bounds the writable roots whose repositories are looked at.
+// maxGuarded bounds the writable roots whose repositories are looked at: what a command
+// writes there costs the helper memory, for each of them.
 const maxGuarded = 8
 
 // guard is the state of the repositories that a policy guards, before its command. A
 // policy that guards none asks for nothing, and is told nothing.
-type guard []repos.State
+type guard struct {
+	states []repos.State
+	beyond []string // roots that are guarded too, and not looked at
+}
 
 // lookAtGuarded takes the state. Only the roots themselves and what their indexes name
 // are looked at: searching a tree takes longer than most commands.
@@ -27,9 +31,16 @@ func lookAtGuarded(p protocol.Policy) (g guard) {
 			kept = append(kept, m.Path)
 		}
 	}
+	seen := map[string]bool{}
 	for _, root := range p.WritableRoots {
-		if len(g) < maxGuarded && repos.Asked(root, kept) {
-			g = append(g, repos.Look(root, 0))
+		if seen[root] || !repos.Asked(root, kept) {
+			continue
+		}
+		seen[root] = true
+		if len(g.states) < maxGuarded {
+			g.states = append(g.states, repos.Look(root, 0))
+		} else {
+			g.beyond = append(g.beyond, root)
 		}
 	}
 	return g
@@ -41,7 +52,7 @@ const changedBound = KillBound
 
 // changed says what no mount could keep the command from. Its processes are gone.
 func (g guard) changed() []plan.Skip {
-	if len(g) == 0 {
+	if len(g.states) == 0 {
 		return nil
 	}
 	found := make(chan []plan.Skip, 1)
@@ -57,10 +68,17 @@ func (g guard) changed() []plan.Skip {
 }
 
 func (g guard) look() (out []plan.Skip) {
-	for _, before := range g {
+	for _, before := range g.states {
 		for _, text := range repos.Changes(before, before.Again()) {
 			out = append(out, plan.Skip{Tag: protocol.TagGuard, Reason: text})
 		}
+	}
+	if n := len(g.beyond); n > 0 {
+		more := ""
+		if n > 1 {
+			more = fmt.Sprintf(" and %d more of the kind", n-1)
+		}
+		out = append(out, plan.Skip{Tag: protocol.TagGuard, Reason: fmt.Sprintf("what the command did to the repositories in %q%s is not known: only %d guarded roots are looked at; look at them before you use git there", g.beyond[0], more, maxGuarded)})
 	}
 	return out
 }
