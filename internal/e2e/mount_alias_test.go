@@ -273,3 +273,46 @@ func TestMountByTheHostInAReadableRoot(t *testing.T) {
 		}
 	})
 }
+
+// What the host has mounted read-only stays so, and is no writable root of the report's.
+func TestMountReadOnlyOnTheHost(t *testing.T) {
+	eachSite(t, func(t *testing.T, s *site) {
+		s.write("ro/f", "x\n")
+		s.write("rw/f", "x\n")
+		s.mkdir("ro/w")
+		s.mkdir("w")
+		s.bind("w", "ro/w")
+		s.bind("ro", "ro") // without w
+		if err := unix.Mount("", s.path("ro"), "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
+			testenv.Skip(t, "mount", err.Error())
+		}
+		s.bind("w", "ro/w")
+		for _, c := range []struct {
+			change func(p *protocol.Policy)
+			at     string
+			entry  string
+		}{
+			{func(p *protocol.Policy) { p.WritableRoots = append(p.WritableRoots, s.path("rw")) }, "rw", "rw=2,"},
+			{func(p *protocol.Policy) { p.WritableRoots = append(p.WritableRoots, s.path("ro")) }, "ro", "rw=1,"},
+			{func(p *protocol.Policy) { p.WritableRoots = append(p.WritableRoots, s.path("ro/w")) }, "ro/w", "rw=2,"},
+			{func(p *protocol.Policy) { p.Scratch = s.path("rw") }, "rw", "scratch=path"},
+			{func(p *protocol.Policy) { p.Scratch = s.path("ro") }, "ro", "scratch=none"},
+			{func(p *protocol.Policy) {
+				p.Mounts = append(p.Mounts, protocol.Mount{Path: s.path("rw"), Access: protocol.ReadWrite})
+			}, "rw", "bind_rw=1"},
+			{func(p *protocol.Policy) {
+				p.Mounts = append(p.Mounts, protocol.Mount{Path: s.path("ro"), Access: protocol.ReadWrite})
+			}, "ro", "bind_rw=0"},
+		} {
+			r := s.jail(s.policy(c.change), try+"try write ': >"+s.path(c.at)+"/made'")
+			want := "write yes\n"
+			if c.at == "ro" {
+				want = "write no\n"
+			}
+			s.expect(r, want)
+			if got := entry(t, r, "mounts"); !strings.Contains(got, c.entry) {
+				t.Errorf("%s, want %s: %s", c.at, c.entry, got)
+			}
+		}
+	})
+}

@@ -37,6 +37,8 @@ type job struct {
 	standby bool // for a jail that waits for a command: nothing has asked for it yet
 	holds   bool // the end of the helper waits for what this standby puts on the host
 
+	readOnly func(path string) bool // the host has it mounted so
+
 	spare   *cgroup.Group // of a standby, with the same ceilings
 	group   *cgroup.Group // nil: no ceilings, or noGroup says why not
 	noGroup string
@@ -102,7 +104,7 @@ func (j *job) survey() error {
 	if err != nil {
 		return err
 	}
-	j.reached = reached
+	j.reached, j.readOnly = reached, roots.ReadOnly(mounts)
 	j.facts.Layout, j.facts.Aliases, j.facts.Kernel = reached.Layout(), reached.Aliases(), reached.Kernel()
 	j.facts.Private, j.facts.PrivateMore = reached.Private()
 	if !j.standby { // what has run nothing let nothing be written

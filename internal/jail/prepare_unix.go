@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"sandboxd/internal/env"
+	"sandboxd/internal/host"
 	"sandboxd/internal/plan"
 	"sandboxd/internal/report"
 	"sandboxd/internal/stage2/spec"
@@ -20,6 +21,11 @@ func (j *job) draft() error {
 	var err error
 	if j.plan, err = plan.Build(j.req.Policy, j.facts); err != nil {
 		return err
+	}
+	for i, q := range j.plan.Asked { // of a device or socket it says nothing
+		if q.Node.Kind == host.Dir || q.Node.Kind == host.File {
+			j.plan.Asked[i].ReadOnly = j.readOnly(q.Path)
+		}
 	}
 	j.audit = plan.AuditOf(j.plan, j.req.Policy)
 	cwd, err := j.plan.CheckCwd(j.req.Cwd, j.facts)

@@ -98,18 +98,18 @@ func (a *Audit) count(l lookup, q Asked, pol protocol.Policy) {
 	case listReadable:
 		a.RO += one(v.Effect == ReadOnly)
 	case listWritable:
-		a.RW += one(v.Effect == ReadWrite)
+		a.RW += one(v.Effect == ReadWrite && !q.ReadOnly)
 		if v.Op.Class == MountRO {
 			a.skip("%s %q is not writable: %s %q, a read-only mount, covers it", q.Origin.name(), q.Origin.Path, v.Op.Origin.name(), v.Op.Origin.Path)
 		}
 	case listMounts:
 		m := pol.Mounts[q.Origin.Index]
 		a.BindRO += one(m.Access == protocol.ReadOnly && v.Effect == ReadOnly)
-		a.BindRW += one(m.Access == protocol.ReadWrite && v.Effect == ReadWrite)
+		a.BindRW += one(m.Access == protocol.ReadWrite && v.Effect == ReadWrite && !q.ReadOnly)
 	case listScratch:
 		if v.Op.Class == ScratchTmpfs {
 			a.Scratch = protocol.ScratchTmpfs
-		} else if pol.Scratch != protocol.ScratchTmpfs && v.Effect == ReadWrite {
+		} else if pol.Scratch != protocol.ScratchTmpfs && v.Effect == ReadWrite && !q.ReadOnly {
 			a.Scratch = "path"
 		}
 	}

@@ -18,7 +18,7 @@ func (b *builder) maskProtected() *Refusal {
 		if e.res.Err == nil {
 			states[e.res.Path] = state
 		}
-		b.asked = append(b.asked, Asked{e.origin, e.res.Path, e.res.Node, state, e.alias})
+		b.asked = append(b.asked, Asked{Origin: e.origin, Path: e.res.Path, Node: e.res.Node, State: state, Alias: e.alias})
 	}
 	return b.refused
 }

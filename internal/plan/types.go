@@ -79,6 +79,10 @@ type Asked struct {
 	Node   host.Node
 	State  State
 	Alias  bool // another name, by a mount of the host, of a protected path
+
+	// ReadOnly says that the host has it mounted read-only, which no grant widens. The
+	// survey does not know; whoever asks for an audit says it.
+	ReadOnly bool
 }
 
 // State is what the plan does about one path of the policy.

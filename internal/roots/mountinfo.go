@@ -15,6 +15,7 @@ type Mount struct {
 	Root       string // directory of the file system that forms the root of this mount
 	Point      string // where it is mounted, as the process sees it
 	FSType     string
+	ReadOnly   bool // the mount, or all of its file system
 }
 
 // ParseMountinfo reads a whole mountinfo file. An unreadable line is an error: to
@@ -52,7 +53,28 @@ func parseMount(line string) (Mount, bool) {
 	point, ok4 := procfs.Unescape(fields[4])
 	fstype, ok5 := procfs.Unescape(fields[sep+1])
 	ok := ok1 && ok2 && ok3 && ok4 && ok5 && strings.HasPrefix(point, "/") && fields[2] != ""
-	return Mount{ID: id, Parent: parent, Dev: fields[2], Root: root, Point: point, FSType: fstype}, ok
+	readOnly := hasRO(fields[5]) || hasRO(fields[len(fields)-1]) // options of the mount, of the file system
+	return Mount{ID: id, Parent: parent, Dev: fields[2], Root: root, Point: point, FSType: fstype, ReadOnly: readOnly}, ok
+}
+
+func hasRO(options string) bool { return options == "ro" || strings.HasPrefix(options, "ro,") }
+
+// ReadOnly gives a function that says whether what is at a physical path lies on a mount
+// that is read-only.
+func ReadOnly(mounts []Mount) func(path string) bool {
+	var some []Mount
+	for _, m := range mounts {
+		if m.ReadOnly {
+			some = append(some, m)
+		}
+	}
+	return func(path string) bool {
+		if _, ok := mountAt(some, path, 0); !ok { // of most hosts' paths
+			return false
+		}
+		m, _ := mountAt(mounts, path, 0)
+		return m.ReadOnly
+	}
 }
 
 func number(s string) (uint64, bool) {

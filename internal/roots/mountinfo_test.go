@@ -11,13 +11,17 @@ import (
 func TestParseMountinfo(t *testing.T) {
 	got, err := ParseMountinfo([]byte(
 		"26 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n" +
-			"30 26 0:27 /sub /mnt/with\\040space\\134and\\011more rw,nosuid shared:2 master:1 - tmpfs tm\\040pfs rw\n"))
+			"30 26 0:27 /sub /mnt/with\\040space\\134and\\011more rw,nosuid shared:2 master:1 - tmpfs tm\\040pfs rw\n" +
+			"31 26 0:28 / /ro ro,relatime - ext4 /dev/vdb rw,errors=ro\n" +
+			"32 26 0:29 / /roots rw,root - ext4 /dev/vdc ro\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []Mount{
-		{26, 1, "254:0", "/", "/", "ext4"},
-		{30, 26, "0:27", "/sub", "/mnt/with space\\and\tmore", "tmpfs"},
+		{26, 1, "254:0", "/", "/", "ext4", false},
+		{30, 26, "0:27", "/sub", "/mnt/with space\\and\tmore", "tmpfs", false},
+		{31, 26, "0:28", "/", "/ro", "ext4", true},
+		{32, 26, "0:29", "/", "/roots", "ext4", true},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v", got)
@@ -33,7 +37,7 @@ func TestParseMountinfo(t *testing.T) {
 }
 
 func TestMountAt(t *testing.T) {
-	mounts := []Mount{{1, 0, "8:1", "/", "/", "ext4"}, {2, 1, "8:2", "/", "/home", "ext4"}, {3, 1, "8:1", "/data", "/home", "ext4"}, {4, 3, "8:3", "/", "/home/u", "ext4"}}
+	mounts := []Mount{{1, 0, "8:1", "/", "/", "ext4", false}, {2, 1, "8:2", "/", "/home", "ext4", true}, {3, 1, "8:1", "/data", "/home", "ext4", false}, {4, 3, "8:3", "/", "/home/u", "ext4", true}, {5, 4, "8:3", "/", "/home/u/w", "ext4", false}}
 	for _, c := range []struct {
 		dir  string
 		id   uint64
@@ -51,6 +55,19 @@ func TestMountAt(t *testing.T) {
 		if got := (tree{m.Dev, rebase(c.dir, m.Point, m.Root)}); !ok || got != c.want {
 			t.Errorf("%s: %v, want %v", c.dir, got, c.want)
 		}
+	}
+}
+
+func TestReadOnlyMounts(t *testing.T) {
+	mounts := []Mount{{Point: "/"}, {Point: "/a", ReadOnly: true}, {Point: "/a/w"}, {Point: "/b", ReadOnly: true}, {Point: "/b"}, {Point: "/c"}, {Point: "/c", ReadOnly: true}}
+	readOnly := ReadOnly(mounts)
+	for path, want := range map[string]bool{"/": false, "/a": true, "/a/x": true, "/ab": false, "/a/w": false, "/a/w/x": false, "/b/x": false, "/c/x": true, "/d": false} {
+		if readOnly(path) != want {
+			t.Errorf("%s: %v", path, !want)
+		}
+	}
+	if ReadOnly([]Mount{{Point: "/", ReadOnly: true}})("/x") != true {
+		t.Error("a host that is read-only")
 	}
 }
 
