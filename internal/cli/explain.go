@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"sandboxd/internal/env"
 	"sandboxd/internal/explain"
@@ -106,6 +107,9 @@ func (e explainer) physical(t task, paths []string) ([]asked, error) {
 			return nil, fmt.Errorf("cannot explain it: %w", err)
 		}
 		path := absolute(t.cwd, spelled)
+		if _, err := os.Stat(path); errors.Is(err, syscall.ELOOP) {
+			return nil, fmt.Errorf("cannot explain %q: its links lead in a circle, so it names nothing", spelled)
+		}
 		real, rest := path, ""
 		for {
 			found, err := filepath.EvalSymlinks(real)

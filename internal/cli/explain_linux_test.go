@@ -94,6 +94,8 @@ func TestExplainAgreesWithTheJail(t *testing.T) {
 		}{
 			"new":          {true, true, "writable_roots"},
 			"src/f":        {true, false, "mounts"},
+			"src/f/below":  {false, false, "mounts"}, // f is a file
+			".git/HEAD/x":  {false, false, "writable_roots"},
 			"secret/f":     {false, false, "protected"},
 			"../other/f":   {true, true, "scratch"},
 			outside + "/f": {false, false, ""},

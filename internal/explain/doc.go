@@ -76,6 +76,11 @@ func (s Scene) At(path string) Answer {
 		a.Read, a.Write = s.private(v, res)
 	}
 	a.note(s, v)
+	if res.Err != nil { // it names nothing, in a jail neither
+		a.Path, a.Read, a.Write = path, false, false
+		a.HeldBack = "no such path can be: " + res.Err.Error()
+		return a
+	}
 	s.hold(&a, res)
 	return a
 }
@@ -84,10 +89,22 @@ func (s Scene) At(path string) Answer {
 // the jail has need not be there itself.
 func (s Scene) Asked(name, path string) Answer {
 	a := s.At(path)
-	if name != path && a.Effect != plan.None && s.Plan.At(name).Effect == plan.None {
+	if name != path && a.Effect != plan.None && s.lacks(name) {
 		a.Notes = append(a.Notes, "the jail has no "+name+", a link by which the host leads there: use "+a.Path)
 	}
 	return a
+}
+
+// lacks says whether the jail has nothing of the host's at a name, and so no link of its.
+func (s Scene) lacks(name string) bool {
+	v := s.Plan.At(name)
+	switch v.Effect {
+	case plan.None, plan.Masked:
+		return true
+	case plan.Private: // /proc and most of /dev have the same links everywhere
+		return v.Op.Class == plan.ScratchTmpfs || host.Beneath(name, "/dev/shm")
+	}
+	return false
 }
 
 // decider names the operation in the policy's terms.

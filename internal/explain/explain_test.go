@@ -283,6 +283,7 @@ func TestHeldBack(t *testing.T) {
 	f.Layout["/home/ann/w/private/x"] = file(uid, 0o644)
 	f.Layout["/home/ann/w/unreadable"] = file(uid, 0o200)
 	f.Layout["/home/ann/w/socket"] = host.Node{Kind: host.Socket, UID: uid, GID: uid, Mode: 0o700}
+	f.Layout["/home/ann/w/loop"] = host.Node{Kind: host.Link, Target: "loop"}
 	f.Layout["/home"] = host.Node{Kind: host.Dir, Mode: 0o700} // above the grant: the jail has its own
 	s := sceneOf(t, f, nil)
 	frozen := s
@@ -300,6 +301,9 @@ func TestHeldBack(t *testing.T) {
 		{"/home/ann/w/new", frozen, true, false, `"/home/ann/w" is on a file system that the host has mounted read-only`},
 		{"/home/ann/w/socket", frozen, true, true, ""}, // what is written there is no file
 		{"/etc/hosts", frozen, true, false, ""},
+		{"/home/ann/w/f/below", s, false, false, `"/home/ann/w/f": not a directory`},
+		{"/home/ann/w/loop", s, false, false, "a loop of symbolic links"},
+		{"/home/ann/w/loop/x", s, false, false, "a loop of symbolic links"},
 	} {
 		a := c.s.At(c.path)
 		if a.Read != c.read || a.Write != c.write || (c.why == "") != (a.HeldBack == "") || !strings.Contains(a.HeldBack, c.why) {
@@ -312,13 +316,15 @@ func TestHeldBack(t *testing.T) {
 func TestAsked(t *testing.T) {
 	f := facts()
 	f.Layout["/home/ann/w/link"], f.Layout["/alias"], f.Layout["/usr/bin/sh"] = host.Node{Kind: host.Link, Target: "f"}, host.Node{Kind: host.Link, Target: "home/ann/w"}, file(0, 0o755)
-	s := sceneOf(t, f, nil)
+	s := sceneOf(t, f, func(p *protocol.Policy) { p.Protected = []string{"/home/ann/w/.git/hooks"} })
 	for _, c := range []struct {
 		name, path string
 		without    bool
 	}{
 		{"/home/ann/w/f", "/home/ann/w/f", false}, {"/home/ann/w/link", "/home/ann/w/f", false}, {"/bin/sh", "/usr/bin/sh", false},
 		{"/alias/f", "/home/ann/w/f", true}, {"/alias/other", "/home/ann/other", false},
+		{"/tmp/link/f", "/home/ann/w/f", true}, {"/home/ann/w/.git/hooks/link", "/home/ann/w/f", true}, // a place of the jail's own
+		{"/proc/self/status", "/proc/7/status", false},
 	} {
 		a := s.Asked(c.name, c.path)
 		if got := slices.ContainsFunc(a.Notes, func(n string) bool { return strings.HasPrefix(n, "the jail has no "+c.name+", a link") }); got != c.without {
