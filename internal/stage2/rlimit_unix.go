@@ -3,6 +3,8 @@
 package stage2
 
 import (
+	"math"
+
 	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/stage2/spec"
@@ -17,13 +19,9 @@ func (p *process) ownRlimits() *spec.Failure {
 		}
 		p.report.RlimitFsize, p.report.FsizeInherited = true, stricter(held, n)
 	}
-	if n := p.spec.CPUSeconds; n != 0 {
+	if n := min(p.spec.CPUSeconds, maxCPUSeconds); n != 0 {
 		// SIGXCPU at the soft limit, SIGKILL at the hard one a second later.
-		hard := n
-		if n < unix.RLIM_INFINITY {
-			hard++
-		}
-		held, err := lower(unix.RLIMIT_CPU, n, hard)
+		held, err := lower(unix.RLIMIT_CPU, n, n+1)
 		if err != nil {
 			return failure(spec.StepRlimit, "cannot set RLIMIT_CPU", err)
 		}
@@ -31,6 +29,10 @@ func (p *process) ownRlimits() *spec.Failure {
 	}
 	return nil
 }
+
+// maxCPUSeconds is some 584 years. Of more than that, in nanoseconds, the kernel takes the
+// lower 64 bits (posix-cpu-timers.c), which can be none at all.
+const maxCPUSeconds = math.MaxUint64/1_000_000_000 - 1
 
 // stricter is the limit in force where it is below the one that was asked for, else 0.
 func stricter(held, asked uint64) uint64 {

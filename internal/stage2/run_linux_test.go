@@ -159,6 +159,20 @@ func TestRlimits(t *testing.T) {
 	})
 }
 
+// A ceiling of more seconds than the kernel can count is none of few, or of none.
+func TestHugeCPUCeiling(t *testing.T) {
+	eachWorld(t, func(t *testing.T, w world) {
+		for _, n := range []uint64{maxCPUSeconds, 18_446_744_074, 1 << 62, 1<<63 - 1} {
+			s := w.spec("sh", "-c", `i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo alive; ulimit -t`)
+			s.CPUSeconds = n
+			r := w.run(t, s.Append(nil))
+			if report := r.report(t); !report.RlimitCPU || report.CPUInherited != 0 || r.out != "alive\n18446744072\n" {
+				t.Errorf("%d: %q, %v, %+v", n, r.out, r.state, report)
+			}
+		}
+	})
+}
+
 // An inherited hard limit below what is asked for holds what was asked for.
 func TestStricterHardLimitStays(t *testing.T) {
 	eachWorld(t, func(t *testing.T, w world) {
