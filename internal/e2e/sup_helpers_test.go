@@ -54,7 +54,13 @@ func init() {
 		}
 		os.Exit(0)
 	case "filtered":
-		filter(unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW})
+		filter(
+			unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}, // the number
+			unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_CLONE, Jf: 3},
+			unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 16}, // the flags
+			unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, K: unix.CLONE_NEWUSER, Jf: 1},
+			unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
+			unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW})
 	case "oldkernel":
 		filter(
 			unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS},
@@ -81,8 +87,8 @@ func init() {
 	os.Exit(127)
 }
 
-// filter installs a seccomp filter. One that allows everything tells the probe that
-// a refused namespace is the doing of whoever started this process; one that denies
+// filter installs a seccomp filter. One that denies user namespaces tells the probe that
+// a refused one is the doing of whoever started this process; one that denies
 // Landlock's calls is a kernel without Landlock.
 func filter(program ...unix.SockFilter) {
 	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
