@@ -59,21 +59,24 @@ func TestLeashThatIsHit(t *testing.T) {
 	})
 }
 
-// A helper that cannot start it says so in one line.
+// A helper that cannot start it says so in one line, whatever the step that lacks a
+// descriptor: what it inherits moves the numbers.
 func TestLeashWithoutDescriptors(t *testing.T) {
 	testenv.EachUser(t, func(t *testing.T, u testenv.User) {
 		m := jailed(t, u)
 		met := 0
-		for n := 9; n < 20; n++ {
-			cmd := exec.Command("sh", "-c", fmt.Sprintf("ulimit -n %d; exec \"$@\"", n), "sh", testenv.Binary(t))
-			c := m.spawnCmd(cmd, m.policy())
-			c.hangUp()
-			_ = c.cmd.Wait()
-			text := c.stderr.String()
-			if strings.Contains(text, "cleans up after a killed helper") {
-				met++
-				if strings.Count(text, "\n") != 1 || !strings.Contains(text, "too many open files; raise") {
-					t.Errorf("%d descriptors: %q", n, text)
+		for _, inherited := range []string{"", "exec 5<&0;", "exec 5<&0 6<&0;", "exec 5<&0 6<&0 7<&0;"} {
+			for n := 9; n < 22; n++ {
+				cmd := exec.Command("sh", "-c", fmt.Sprintf("%s ulimit -n %d; exec \"$@\"", inherited, n), "sh", testenv.Binary(t))
+				c := m.spawnCmd(cmd, m.policy())
+				c.hangUp()
+				_ = c.cmd.Wait()
+				text := c.stderr.String()
+				if strings.Contains(text, "cleans up after a killed helper") {
+					met++
+					if strings.Count(text, "\n") != 1 || !strings.Contains(text, "too many open files; raise") {
+						t.Errorf("%s %d descriptors: %q", inherited, n, text)
+					}
 				}
 			}
 		}

@@ -51,6 +51,9 @@ func Start() (*Leash, error) {
 }
 
 func failed(err error) error {
+	if errors.Is(err, unix.EBADF) { // dup3(2): the number is beyond RLIMIT_NOFILE
+		err = unix.EMFILE
+	}
 	return fmt.Errorf("cannot start the process that cleans up after a killed helper: %w; raise the limit of processes or descriptors", err)
 }
 

@@ -3,6 +3,8 @@ package leash
 import (
 	"os"
 	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -20,6 +22,16 @@ func TestNamed(t *testing.T) {
 	}
 	if named(0, strconv.Itoa(os.Getpid())) {
 		t.Error("what is no pidfd names a process")
+	}
+}
+
+// Whichever of fork's steps lacks a descriptor, the reason is the limit: another thread
+// that closes one between the steps decides which.
+func TestOutOfDescriptors(t *testing.T) {
+	for _, e := range []syscall.Errno{unix.EMFILE, unix.EBADF} {
+		if err := failed(os.NewSyscallError("fork/exec", e)); !strings.Contains(err.Error(), "too many open files") {
+			t.Errorf("%v: %v", e, err)
+		}
 	}
 }
 

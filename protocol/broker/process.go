@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"syscall"
 	"time"
 
 	"sandboxd/protocol"
@@ -48,6 +49,9 @@ func spawn(o Options) (*link, error) {
 	cmd.Stdin, cmd.Stdout, cmd.ExtraFiles = inR, outW, []*os.File{polR}
 	if err := cmd.Start(); err != nil {
 		files.closeAll()
+		if errors.Is(err, syscall.EBADF) { // dup3(2): the number is beyond RLIMIT_NOFILE
+			err = fmt.Errorf("%w (%w)", syscall.EMFILE, err)
+		}
 		return nil, fmt.Errorf("cannot start helper %q: %w", o.Path, err)
 	}
 	for _, f := range []*os.File{inR, outW, polR} {
