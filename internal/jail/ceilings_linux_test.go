@@ -54,7 +54,7 @@ func TestLooseCgroup(t *testing.T) {
 // What left every process group and has another parent is still in the cgroup: a KILL
 // reaches it there, and so does the clean-up where no namespace's init does it.
 func TestKillTakesTheCgroup(t *testing.T) {
-	for name, end := range map[string]func(*supervision){"kill": (*supervision).kill, "clean-up": (*supervision).tearDown} {
+	for name, end := range map[string]func(*supervision){"kill": (*supervision).kill, "clean-up": func(s *supervision) { s.tearDown(false) }} {
 		t.Run(name, func(t *testing.T) {
 			stray := exec.Command("/bin/sleep", "600")
 			stray.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

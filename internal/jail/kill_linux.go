@@ -245,6 +245,9 @@ func reapChild(pid int) bool {
 // alone says whether init has nobody left in its namespace but itself, and so nobody
 // ever again: whoever lives there descends from a child of it. The kernel gives the
 // first child in one step; the command may stay in the list until it is reaped.
+//
+// As long as it is there, a zombie, the list goes on behind it: the kernel finds the
+// next child by the one before, and skips one only where that has gone meanwhile.
 func (s *supervision) alone() bool {
 	for range 50 {
 		kids, err := s.table.children(s.p.init)
@@ -254,6 +257,9 @@ func (s *supervision) alone() bool {
 		if len(kids) == 0 {
 			return true
 		}
+		if row, err := s.table.stat(s.p.payload); err == nil && row.state == 'Z' && row.ppid == s.p.init {
+			return true
+		}
 		time.Sleep(20 * time.Microsecond)
 	}
 	return false
@@ -261,14 +267,15 @@ func (s *supervision) alone() bool {
 
 // tearDown ends whatever the command left running: its end is the run's end. What it
 // left in the background is gone then, and not only signalled: init takes it along when
-// it comes to its own end, and until then it could change what is looked at next.
-func (s *supervision) tearDown() {
+// it comes to its own end, and until then it could change what is looked at next. There
+// may be nothing: the command is known to have been alone.
+func (s *supervision) tearDown(alone bool) {
 	bound := KillBound
 	if s.stuck { // it has had its time
 		bound = 0
 	}
 	if s.p.initFD >= 0 {
-		alone := s.alone()
+		alone = alone || s.alone()
 		_ = unix.PidfdSendSignal(s.p.initFD, unix.SIGKILL, nil, 0)
 		if !alone {
 			s.lingers = !ends(s.p.initFD, bound)
@@ -309,6 +316,9 @@ func (s *supervision) gather() bool {
 		if fd >= 0 {
 			unix.Close(fd)
 		}
+	}
+	if s.masks != nil && s.masks.watch != nil {
+		s.masks.watch.Close()
 	}
 	forks.bury(s.table)
 	return clean

@@ -181,6 +181,12 @@ func (r *Run) supervise(s *supervision, j *job, guarded guard) (*protocol.ExecEx
 		close(fed)
 	}
 	e := ended{}
+	look := func() { e.found = append(s.lostMasks(), guarded.changed()...) }
+	// Nobody is left who could change anything: no need to wait until init has noticed.
+	alone := s.fail == nil && !s.stuck && s.p.initFD >= 0 && s.alone()
+	if alone {
+		look()
+	}
 	if s.fail == nil && !s.stuck {
 		var known bool
 		e.code, e.signal, known = s.status()
@@ -188,8 +194,10 @@ func (r *Run) supervise(s *supervision, j *job, guarded guard) (*protocol.ExecEx
 	} else if !s.stuck {
 		s.kill()
 	}
-	s.tearDown()
-	e.found = append(s.lostMasks(), guarded.changed()...)
+	s.tearDown(alone)
+	if !alone {
+		look()
+	}
 	s.hush()
 	if running {
 		r.stdin.close()

@@ -53,6 +53,7 @@ func TestServiceThatComes(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("nothing was told")
 	}
+	defer w.Close()
 	if lost, err := w.Stop(); err != nil || len(lost) != 1 {
 		t.Errorf("lost %+v, %v", lost, err)
 	}

@@ -33,6 +33,7 @@ func TestWatchTellsOfLostMounts(t *testing.T) {
 	must(t, os.Rename(in("parent"), in("elsewhere")))
 	jail.kill()
 	lost, err := w.Stop()
+	w.Close()
 	must(t, err)
 	if !slices.Equal(pathsOf(lost), []string{in("parent/moved"), in("removed")}) {
 		t.Errorf("lost in all: %v", lost)
@@ -48,6 +49,7 @@ func TestWatchOfAnUndisturbedJail(t *testing.T) {
 	must(t, err)
 	jail.kill()
 	lost, err := w.Stop()
+	w.Close()
 	must(t, err)
 	if len(lost) != 0 {
 		t.Errorf("lost %v", lost)
@@ -60,7 +62,9 @@ func TestWatchOfAnUndisturbedJail(t *testing.T) {
 	if lost := <-told; !slices.Equal(lost, []string{b}) {
 		t.Errorf("told of %v", lost)
 	}
-	if _, err := w.Stop(); err != nil {
+	_, err = w.Stop()
+	w.Close()
+	if err != nil {
 		t.Error(err)
 	}
 	if _, err := watchOf(1<<22+1, nil, nil, nil); err == nil {

@@ -29,3 +29,6 @@ func StartWatch(int, []string, Judge, func([]Loss)) (*Watch, error) {
 
 // Stop has nothing to end.
 func (w *Watch) Stop() ([]Loss, error) { return nil, nil }
+
+// Close has nothing to let go.
+func (w *Watch) Close() {}

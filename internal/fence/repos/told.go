@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // ownStrategies are those that git has itself; any other one is a program, and one with
@@ -15,7 +16,9 @@ var ownStrategies = []string{"", "ort", "recursive", "resolve", "octopus", "ours
 
 // strategyOf finds the key in the options of a cherry-pick in progress, which have git's
 // syntax of configuration: the longer one names no program.
-var strategyOf = regexp.MustCompile(`(?i)strategy([^-a-z0-9]|$)`)
+var strategyOf = sync.OnceValue(func() *regexp.Regexp { // not before: this program starts often
+	return regexp.MustCompile(`(?i)strategy([^-a-z0-9]|$)`)
+})
 
 // maxTold bounds the small files that are read, in bytes of each. Kept is a digest: very
 // many cost a command little.
@@ -47,7 +50,7 @@ func (s *State) told(dir, common string) {
 	note(filepath.Join(dir, "rebase-merge", "strategy"), func(text string) bool {
 		return !slices.Contains(ownStrategies, strings.TrimSpace(text))
 	})
-	note(filepath.Join(dir, "sequencer", "opts"), strategyOf.MatchString)
+	note(filepath.Join(dir, "sequencer", "opts"), func(text string) bool { return strategyOf().MatchString(text) })
 	if filepath.Base(filepath.Dir(dir)) == "worktrees" {
 		// Of a work tree that the host adds while a command runs, which no guard knows.
 		note(filepath.Join(dir, "commondir"), func(text string) bool { return strings.TrimSpace(text) != ownCommon })
