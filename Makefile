@@ -52,5 +52,5 @@ clean: ## remove what the other targets built
 
 -include scripts/kernels.mk scripts/mutate.mk
 
-.PHONY: help run build test check quick soak bench fuzz vuln clean
+.PHONY: help run build test check quick soak bench fuzz vuln clean kernels kernels-soak mutate dist dist-check
 

@@ -26,11 +26,18 @@ type session struct {
 // in its workspace. TERM ends the script's own sleep.
 func begin(t *testing.T, script string) session {
 	t.Helper()
+	return beginBy(t, script)
+}
+
+// beginBy has another program start it.
+func beginBy(t *testing.T, script string, by ...string) session {
+	t.Helper()
 	needJail(t)
 	u := testenv.Me()
 	dir := testenv.TempDir(t, u)
 	ready := testenv.NewMarker(dir, "ready")
-	s := session{cmd: exec.Command(testenv.Binary(t), "run", "--", "sh", "-c", strings.ReplaceAll(script, "READY", ready.Shell("now"))), stderr: &bytes.Buffer{}}
+	argv := append(by, testenv.Binary(t), "run", "--", "sh", "-c", strings.ReplaceAll(script, "READY", ready.Shell("now")))
+	s := session{cmd: exec.Command(argv[0], argv[1:]...), stderr: &bytes.Buffer{}}
 	s.cmd.Dir, s.cmd.Stderr = dir, s.stderr
 	s.cmd.Env = append(os.Environ(), "HOME=/nonexistent")
 	// A process group of its own is not orphaned, so it can be stopped.
@@ -65,6 +72,25 @@ func (s session) code(t *testing.T) int {
 	s.cmd.Wait()
 	testenv.Eventually(t, "an empty jail", func() bool { return len(testenv.InPidNS(s.pidNS)) == 0 })
 	return s.cmd.ProcessState.ExitCode()
+}
+
+// What nohup(1) has a program ignore does not end the command, and what it does not
+// does.
+func TestIgnoredSignalsStayIgnored(t *testing.T) {
+	const script = `READY; sleep 1; echo ended >ended`
+	for ignored, want := range map[string]int{"trap '' HUP;": 0, "": 128 + int(syscall.SIGTERM)} {
+		s := beginBy(t, script, "sh", "-c", ignored+`exec "$@"`, "sh")
+		s.cmd.Process.Signal(syscall.SIGHUP)
+		for _, p := range testenv.Descendants(s.cmd.Process.Pid) {
+			if ignored != "" && p.PPID == s.cmd.Process.Pid { // the helper, of which the same is asked
+				_ = syscall.Kill(p.PID, syscall.SIGHUP)
+			}
+		}
+		code := s.code(t)
+		if _, err := os.Stat(filepath.Join(s.cmd.Dir, "ended")); code != want || (err == nil) != (want == 0) {
+			t.Errorf("%q: exit code %d, want %d; ended: %v; stderr: %s", ignored, code, want, err, s.stderr)
+		}
+	}
 }
 
 func TestInterruptClimbsTheLadder(t *testing.T) {

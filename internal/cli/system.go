@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"slices"
 )
 
 // OS returns the real System of this process.
@@ -15,9 +16,14 @@ func OS() System {
 	}
 }
 
+// interrupts leaves ignored what nohup(1), or a shell for a job in the background, has
+// this process ignore.
 func interrupts() Signals {
 	c := make(chan os.Signal, 4)
-	signal.Notify(c, watched...)
+	heard := slices.DeleteFunc(slices.Clone(watched), signal.Ignored)
+	if len(heard) > 0 { // none would mean all
+		signal.Notify(c, heard...)
+	}
 	return Signals{c, func() { signal.Stop(c) }}
 }
 

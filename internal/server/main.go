@@ -112,12 +112,16 @@ func basePolicy(stop <-chan struct{}) (protocol.Policy, error) {
 	return p, nil
 }
 
-// stopSignals closes its channel on the first TERM, INT or HUP. SIGPIPE is
-// caught so that a lost stdout is an error of a write and not a death.
+// stopSignals closes its channel on the first TERM, INT or HUP; a HUP that nohup(1) has
+// it ignore stays ignored, while a broker may send the others though it ignores them
+// itself. SIGPIPE is caught so that a lost stdout is an error of a write and not a death.
 func stopSignals() <-chan struct{} {
 	stop := make(chan struct{})
 	got := make(chan os.Signal, 1)
-	signal.Notify(got, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	signal.Notify(got, syscall.SIGTERM, syscall.SIGINT)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(got, syscall.SIGHUP)
+	}
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	go func() {
 		<-got

@@ -21,6 +21,7 @@ type gather struct {
 	err  error
 	once func(fd uintptr) bool // made once: each one made is an allocation
 
+	one   [1][]byte
 	ready [1]unix.PollFd
 }
 
@@ -43,6 +44,15 @@ func newGather(f *os.File) io.Writer {
 		}
 	}
 	return g
+}
+
+// Write is for one piece, by the same way: File's own gives EAGAIN back.
+func (g *gather) Write(b []byte) (int, error) {
+	g.one[0] = b
+	if err := g.WriteVector(g.one[:]); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
 
 // WriteVector writes all pieces, in one call unless the system takes fewer bytes.

@@ -31,7 +31,7 @@ func TestGather(t *testing.T) {
 				w.Close()
 				w = os.NewFile(uintptr(fd), "pipe")
 			}
-			const frames = 20
+			const frames, small = 20, 8000
 			out := &protocol.ExecOut{Stream: protocol.Stdout, Data: make([]byte, 65535)}
 			for i := range out.Data {
 				out.Data[i] = byte(i * 7)
@@ -48,6 +48,12 @@ func TestGather(t *testing.T) {
 						t.Error(err)
 					}
 				}
+				for range small { // more than a pipe holds
+					if err := to.Write(8, protocol.Heartbeat{}); err != nil {
+						t.Error(err)
+						return
+					}
+				}
 				for range frames {
 					out.Bytes += uint64(len(out.Data))
 					if err := to.WriteOut(7, out); err != nil {
@@ -58,6 +64,7 @@ func TestGather(t *testing.T) {
 			time.Sleep(20 * time.Millisecond) // the pipe is full
 			from := protocol.NewReader(r)
 			var got []byte
+			beats := 0
 			for {
 				f, err := from.Next()
 				if err == io.EOF {
@@ -66,7 +73,14 @@ func TestGather(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				if f.Kind == protocol.KindHeartbeat {
+					beats++
+					continue
+				}
 				got = append(got, f.Body.(protocol.ExecOut).Data...)
+			}
+			if beats != small {
+				t.Errorf("%d of %d small frames", beats, small)
 			}
 			if want := bytes.Repeat(out.Data, frames); !bytes.Equal(got, want) {
 				t.Errorf("%d bytes, want %d, or other ones", len(got), len(want))

@@ -1,6 +1,6 @@
 // Package broker is the Go client of sandboxd's exec channel: it starts a helper,
 // runs commands in it, streams their output, cancels them and shuts the helper
-// down. The rules it follows are PROTOCOL.md's, "Broker duties".
+// down. The rules it follows are PROTOCOL.md's, "Duties of a broker".
 //
 // A Helper and an Execution may be used from several goroutines. A helper runs one
 // command at a time: a second one is answered with ErrBusy; use more helpers for

@@ -34,6 +34,7 @@ type Helper struct {
 
 	mu      sync.Mutex
 	next    uint64
+	exited  uint64 // the last execution with an exit
 	execs   map[uint64]*Execution
 	beats   map[uint64]chan struct{}
 	closing bool
@@ -231,7 +232,8 @@ func (h *Helper) join() {
 
 func (h *Helper) ended(within time.Duration) bool { return closes(h.done, within) }
 
-// closes says whether a channel is closed by then.
+// closes says whether a channel is closed by then. Of two cases that are ready, select
+// takes any: what has ended in time counts as that.
 func closes(done <-chan struct{}, within time.Duration) bool {
 	t := time.NewTimer(within)
 	defer t.Stop()
@@ -239,6 +241,11 @@ func closes(done <-chan struct{}, within time.Duration) bool {
 	case <-done:
 		return true
 	case <-t.C:
+	}
+	select {
+	case <-done:
+		return true
+	default:
 		return false
 	}
 }

@@ -124,15 +124,36 @@ func (h *Helper) handle(f protocol.Frame) error {
 	case protocol.Heartbeat:
 		h.beat(f.ID)
 	case protocol.ExecOut:
+		if err := h.due(f, false); err != nil {
+			return err
+		}
 		if e := h.execution(f.ID); e != nil {
 			return e.output(body)
 		}
 	case protocol.ExecExit:
+		if err := h.due(f, true); err != nil {
+			return err
+		}
 		if e := h.execution(f.ID); e != nil {
 			return e.exited(body)
 		}
 	case protocol.ErrorBody:
 		return h.errorFrame(f.ID, &Error{Code: body.Code, Msg: body.Msg})
+	}
+	return nil
+}
+
+// due refuses a frame of an execution that was never asked for, or has had its exit:
+// executions come one after another, under rising ids. One that this client has given
+// up may still be told of.
+func (h *Helper) due(f protocol.Frame, last bool) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if f.ID > h.next || f.ID <= h.exited {
+		return fmt.Errorf("%w: %s for execution %d, which does not run", ErrProtocol, f.Kind, f.ID)
+	}
+	if last {
+		h.exited = f.ID
 	}
 	return nil
 }
