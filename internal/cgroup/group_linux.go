@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +24,7 @@ type Group struct {
 	dir       dir
 	limits    protocol.Limits // the ceilings that were asked for
 	allowance atomic.Uint64
+	swaps     bool // memory.max does not hold what is swapped out
 }
 
 // Create makes the cgroup for execution id and sets the ceilings that l asks for.
@@ -129,7 +131,13 @@ func (g *Group) set(l protocol.Limits) error {
 	g.limits = l
 	allowance := StartAllowance(l)
 	for _, w := range Writes(l, allowance) {
-		if err := g.dir.write(w.Name, w.Data); err != nil && !(w.Optional && errors.Is(err, unix.ENOENT)) {
+		err := g.dir.write(w.Name, w.Data)
+		switch {
+		case w.Optional && errors.Is(err, unix.ENOENT):
+			if w.Name == swapMax {
+				g.swaps = swaps()
+			}
+		case err != nil:
 			return fmt.Errorf("cannot set %s: %w", w.Name, err)
 		}
 	}
@@ -150,6 +158,22 @@ func (g *Group) Frozen() bool {
 	text, err := g.dir.read("cgroup.events")
 	n, ok := counter(text, "frozen")
 	return err == nil && ok && n != 0
+}
+
+// Swaps says whether more than the ceiling of memory can be used, because this machine
+// swaps and does not count that: swap is not accounted (the kernel's swapaccount=), or
+// has no file for it.
+func (g *Group) Swaps() bool { return g.swaps }
+
+// swaps says whether this machine has swap, or may have: proc_swaps(5), whose first line
+// names the columns.
+func swaps() bool {
+	text, err := os.ReadFile("/proc/swaps")
+	return err != nil && !errors.Is(err, unix.ENOENT) || listed(string(text)) > 1
+}
+
+func listed(text string) int {
+	return len(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' }))
 }
 
 // Allowance is by how many tasks pids.max exceeds the policy's pids at this moment:

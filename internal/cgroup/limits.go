@@ -48,6 +48,9 @@ func StartAllowance(l protocol.Limits) uint64 {
 	return startTasks - l.Pids
 }
 
+// swapMax is missing where swap is not built in or not accounted.
+const swapMax = "memory.swap.max"
+
 // Writes lists what sets the limits, in order. allowance is added to l.Pids.
 func Writes(l protocol.Limits, allowance uint64) []Write {
 	var w []Write
@@ -55,8 +58,8 @@ func Writes(l protocol.Limits, allowance uint64) []Write {
 		w = append(w,
 			Write{Name: "memory.max", Data: strconv.FormatUint(l.MemBytes, 10)},
 			// Without it a ceiling of memory is one of resident memory: the rest is
-			// swapped out. Missing where swap is not built in or not accounted.
-			Write{Name: "memory.swap.max", Data: "0", Optional: true},
+			// swapped out. See Group.Swaps.
+			Write{Name: swapMax, Data: "0", Optional: true},
 			// All or nothing: a build whose compiler was killed must not go on. 4.19.
 			Write{Name: "memory.oom.group", Data: "1", Optional: true})
 	}

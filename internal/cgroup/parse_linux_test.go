@@ -82,3 +82,13 @@ func TestAncestor(t *testing.T) {
 		})
 	}
 }
+
+// proc_swaps(5): the first line names the columns.
+func TestListed(t *testing.T) {
+	const head = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
+	for text, want := range map[string]bool{"": false, head: false, head + "/dev/sda2 partition 8388604 0 -2\n": true} {
+		if got := listed(text) > 1; got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}

@@ -11,20 +11,12 @@ import (
 // what somebody outside can change meanwhile: a standby that was started before is not
 // what would be built now.
 func inherited(b []byte) []byte {
-	var core unix.Rlimit
 	for resource := unix.RLIMIT_CPU; resource <= unix.RLIMIT_RTTIME; resource++ {
 		var now unix.Rlimit
 		_ = unix.Prlimit(0, resource, nil, &now)
 		b = fmt.Appendf(b, "%d %d\n", now.Cur, now.Max)
-		if resource == unix.RLIMIT_CORE {
-			core = now
-		}
 	}
-	files := []string{"/proc/self/cgroup", "/proc/self/oom_score_adj"}
-	if core.Max == 0 { // then stage 2 looks at it
-		files = append(files, "/proc/sys/kernel/core_pattern")
-	}
-	for _, path := range files {
+	for _, path := range []string{"/proc/self/cgroup", "/proc/self/oom_score_adj", "/proc/sys/kernel/core_pattern"} {
 		text, _ := os.ReadFile(path) // what cannot be read does not change
 		b = append(append(b, text...), 0)
 	}

@@ -27,6 +27,9 @@ func (j *job) loose() {
 	if why := loose(j.plan, b); why != "" {
 		j.unheld = append(j.unheld, why)
 	}
+	if j.group.Swaps() {
+		j.unheld = append(j.unheld, "memory that is swapped out is not counted on this machine (no memory.swap.max), so the command can use more than mem_bytes")
+	}
 }
 
 // loose says why the command can change its cgroup or leave it for another, or "".

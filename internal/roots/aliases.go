@@ -10,7 +10,7 @@ import (
 // parts of what lies beneath it: a mask or a read-only bind covers one name only.
 // What two file systems share below the mount table (the layers of an overlay, a
 // file system exported to this same machine) is not found.
-func (s *survey) aliases(paths []string) host.Aliases {
+func (s *survey) aliases(paths []string) (host.Aliases, error) {
 	out := host.Aliases{}
 	byDev := map[string][]Mount{}
 	for _, m := range s.places.mounts {
@@ -22,9 +22,14 @@ func (s *survey) aliases(paths []string) host.Aliases {
 			continue
 		}
 		found := map[string]bool{}
+		var failed error
 		look := func(t tree) {
 			for name, t := range names(t, byDev) {
-				if !found[name] && !host.Beneath(name, at) && s.shows(name, t) {
+				if failed != nil || found[name] || host.Beneath(name, at) {
+					continue
+				}
+				var is bool
+				if is, failed = s.shows(name, t); is {
 					found[name] = true
 					out[path] = append(out[path], name)
 				}
@@ -38,9 +43,12 @@ func (s *survey) aliases(paths []string) host.Aliases {
 			}
 			look(tree{m.Dev, m.Root})
 		}
+		if failed != nil {
+			return nil, failed // else a name would silently stay open
+		}
 		sort.Strings(out[path])
 	}
-	return out
+	return out, nil
 }
 
 // kernelsOwn are file systems that every container has mounted again, and that the
@@ -79,19 +87,21 @@ func names(t tree, byDev map[string][]Mount) map[string]tree {
 
 // shows says whether a name leads to t now, and not to what another mount put over
 // it. What exists of it must be known to the layout, so it is walked.
-func (s *survey) shows(name string, t tree) bool {
+func (s *survey) shows(name string, t tree) (bool, error) {
 	for _, own := range []string{"/proc", "/dev"} {
 		if host.Beneath(name, own) {
-			return false // the jail has its own
+			return false, nil // the jail has its own
 		}
 	}
-	if _, err := s.walk(name); err != nil {
-		return false // a mount's place has no links, so something lies over it
+	if _, err := s.walk(name); short(err) {
+		return false, err
+	} else if err != nil {
+		return false, nil // a mount's place has no links, so something lies over it
 	}
 	res := s.r.layout.Resolve(name)
 	if len(res.Links) > 0 {
-		return false
+		return false, nil
 	}
 	at, ok := s.r.treeAt(name)
-	return !ok || at == t
+	return !ok || at == t, nil
 }

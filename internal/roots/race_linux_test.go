@@ -1,9 +1,11 @@
 package roots
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -180,6 +182,75 @@ func TestOptionalPathsRefuseNothing(t *testing.T) {
 	}
 	if _, err := Survey([]string{in("ws/bin")}, w); err == nil {
 		t.Error("the same link refuses nothing where the policy names it")
+	}
+}
+
+// What can be reached stays so, though an optional path beyond it fails: others are
+// reached through the same links.
+func TestOptionalPathThatFails(t *testing.T) {
+	if os.Getuid() != 0 {
+		testenv.Skip(t, "root", "only root mounts")
+	}
+	dir := testDir(t)
+	build(t, dir, "real/keys", "real/dead/", "link -> real")
+	in := func(p string) string { return filepath.Join(dir, p) }
+	fuse, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
+	if err != nil {
+		testenv.Skip(t, "fuse", err.Error())
+	}
+	err = unix.Mount("dead", in("real/dead"), "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fuse.Fd()))
+	fuse.Close() // it answers with ENOTCONN now
+	if err != nil {
+		testenv.Skip(t, "fuse", err.Error())
+	}
+	defer unix.Unmount(in("real/dead"), unix.MNT_DETACH)
+	if _, err := os.Stat(in("real/dead/bin")); !errors.Is(err, unix.ENOTCONN) {
+		t.Fatalf("a file system that nobody serves answers %v", err)
+	}
+	r, err := Survey([]string{in("link/keys")}, Writability{Narrow: []string{in("link/keys")}, Optional: []string{in("link/dead/bin")}})
+	must(t, err)
+	defer r.Close()
+	if res := r.Layout().Resolve(in("link/keys")); res.Err != nil || res.Path != in("real/keys") {
+		t.Errorf("what is protected cannot be found any more: %+v", res)
+	}
+	if res := r.Layout().Resolve(in("link/dead/bin")); res.Node.Kind == host.Dir {
+		t.Errorf("what failed: %+v", res)
+	}
+}
+
+// A machine that is short of descriptors gives an error, and never a layout in which the
+// second name of what is protected is missing.
+func TestSecondNameInAShortage(t *testing.T) {
+	if os.Getuid() != 0 {
+		testenv.Skip(t, "root", "only root mounts")
+	}
+	dir := testDir(t)
+	build(t, dir, "keys/", "other/name/")
+	in := func(p string) string { return filepath.Join(dir, p) }
+	must(t, unix.Mount(in("keys"), in("other/name"), "", unix.MS_BIND, ""))
+	defer unix.Unmount(in("other/name"), unix.MNT_DETACH)
+	var was unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &was))
+	next, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
+	must(t, err)
+	must(t, unix.Close(next))
+	failed, found := 0, 0
+	for free := range 60 {
+		must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(next + free), Max: was.Max}))
+		r, err := Survey([]string{in("keys")}, Writability{Narrow: []string{in("keys")}})
+		must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &was))
+		if err != nil {
+			failed++
+			continue
+		}
+		if got := r.aliases[in("keys")]; !slices.Equal(got, []string{in("other/name")}) {
+			t.Errorf("%d descriptors: second names %q", free, got)
+		}
+		found++
+		r.Close()
+	}
+	if failed == 0 || found == 0 {
+		t.Errorf("%d failed and %d did not", failed, found)
 	}
 }
 

@@ -78,7 +78,7 @@ type survey struct {
 	label  func(string) string
 	places *places // directories that a command may write, as known so far
 	free   bool    // follow every link
-	barred string  // the last link that was not followed
+	barred string  // where the last walk was given up: a link that was not followed, or what could not be looked at
 }
 
 func (s *survey) run(paths []string, w Writability) error {
@@ -97,7 +97,11 @@ func (s *survey) run(paths []string, w Writability) error {
 	}
 	for _, path := range w.Shared {
 		// A link here is nobody's grant: where it leads need not be known.
-		if at, err := s.walk(path); err == nil {
+		at, err := s.walk(path)
+		if short(err) {
+			return err // else what lies below would not count as writable
+		}
+		if err == nil {
 			places.add(at, &places.set)
 		}
 	}
@@ -122,7 +126,9 @@ func (s *survey) run(paths []string, w Writability) error {
 	for _, path := range w.Narrow {
 		s.r.notePlaceholder(path)
 	}
-	s.r.aliases = s.aliases(sorted(w.Narrow))
+	if s.r.aliases, err = s.aliases(sorted(w.Narrow)); err != nil {
+		return err
+	}
 	if s.r.kernel, err = s.kernel(own, w.Narrow); err != nil {
 		return err
 	}
@@ -134,7 +140,8 @@ func (s *survey) run(paths []string, w Writability) error {
 		if short(err) {
 			return err // else it would silently count as absent
 		}
-		if err != nil && s.barred != "" {
+		// What was seen before is what others are reached through: it stays.
+		if node, seen := s.r.layout[s.barred]; err != nil && s.barred != "" && (!seen || node.Kind == host.Link) {
 			s.r.layout[s.barred] = host.Node{Kind: host.Denied}
 		}
 	}
@@ -143,11 +150,11 @@ func (s *survey) run(paths []string, w Writability) error {
 
 // walk follows one path and gives the physical path of what exists there, or "".
 func (s *survey) walk(path string) (string, error) {
+	s.barred = ""
 	if !strings.HasPrefix(path, "/") {
 		return "", fmt.Errorf("cannot reach %q: it is not absolute", path)
 	}
 	at, todo, hops := "/", host.Split(path), 0
-	s.barred = ""
 	for len(todo) > 0 {
 		name := todo[0]
 		todo = todo[1:]
@@ -158,6 +165,7 @@ func (s *survey) walk(path string) (string, error) {
 		next := host.Join(at, name)
 		node, err := s.r.look(at, name, next)
 		if err != nil {
+			s.barred = next
 			return "", s.unreachable(path, err)
 		}
 		switch node.Kind {
@@ -169,6 +177,7 @@ func (s *survey) walk(path string) (string, error) {
 			}
 			if !node.Respelled { // else it is the same directory entry
 				if err := s.judge(path, at, next, node); err != nil {
+					s.barred = next
 					return "", err
 				}
 			}
@@ -190,7 +199,6 @@ func (s *survey) walk(path string) (string, error) {
 
 // judge says whether the link at may be followed; it lies in the directory dir.
 func (s *survey) judge(path, dir, at string, link host.Node) error {
-	s.barred = at
 	if reason := s.r.never[at]; reason != "" {
 		return s.refuse(path, fmt.Sprintf("is reached through the link %s, %s", show(at), reason))
 	}

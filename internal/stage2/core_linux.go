@@ -16,27 +16,41 @@ const corePattern = "/proc/sys/kernel/core_pattern"
 // crash would start outside the jail and its ceilings, a limit of 0 does not keep the
 // kernel from it; 1 does, and is too little for a file (core(5), coredump.c). The filter
 // keeps it from being lowered. A hard limit of 0 that this process was started under
-// cannot be raised, so then it is said.
+// cannot be raised, so then it is said; and so is a socket, for which the kernel asks no
+// limit (Linux 6.16).
 func (p *process) cores() *spec.Failure {
 	held, err := lower(unix.RLIMIT_CORE, 1, 1)
 	if err != nil {
 		return failure(spec.StepRlimit, "cannot set RLIMIT_CORE", err)
 	}
-	if held == 0 && crashIsHandled() {
+	switch to := crashesGo(); {
+	case to == '@':
+		p.skip("platform-restrictions", "the host's "+corePattern+" sends a crash of the command, with its memory, to a "+
+			"socket, which no limit keeps the kernel from; have the host name a file or a program there")
+	case to != 0 && held == 0:
 		p.skip("platform-restrictions", "sandboxd was started under a hard limit of 0 for core files, and at 0 the kernel "+
 			"starts the host's handler in "+corePattern+" for a crash of the command; start it under a hard limit of 1 or more")
 	}
 	return nil
 }
 
-// crashIsHandled says whether a crash goes to a program ("|") or a socket ("@").
-func crashIsHandled() bool {
+// crashesGo gives where a crash goes: '|' to a program, '@' to a socket, 0 to a file or
+// nowhere. What cannot be read may be a program.
+func crashesGo() byte {
 	fd, err := unix.Open(corePattern, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENOENT) { // a kernel without core files
+		return 0
+	}
 	if err != nil {
-		return !errors.Is(err, unix.ENOENT) // a kernel without core files
+		return '|'
 	}
 	defer unix.Close(fd)
 	var first [1]byte
-	n, err := unix.Read(fd, first[:])
-	return err != nil || n == 1 && (first[0] == '|' || first[0] == '@')
+	switch n, err := unix.Read(fd, first[:]); {
+	case err != nil:
+		return '|'
+	case n == 1 && (first[0] == '|' || first[0] == '@'):
+		return first[0]
+	}
+	return 0
 }

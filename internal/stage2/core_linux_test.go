@@ -27,6 +27,9 @@ func TestCoreLimitOfZero(t *testing.T) {
 		{"0", "@/run/crash.socket", true},
 		{"0", "core.%p", false},
 		{"0", "", false},
+		{"unlimited", "@/run/crash.socket", true},
+		{"1", "@@/run/crash.socket", true},
+		{"unlimited", "core.%p", false},
 		{"unlimited", "|/bin/false %P", false},
 		{"1", "|/bin/false %P", false}, // 512 or 1,024 bytes
 	} {

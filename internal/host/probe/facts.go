@@ -50,21 +50,35 @@ func process(o Options) host.Facts {
 }
 
 // services lists the absolute paths that variables name, in the ways in which programs
-// tell others of their sockets: PATH, unix:PATH, unix:path=PATH,guid=X, unix://PATH,
-// and PATH,PID,N as tmux does. Whether there is a socket is for the survey to say.
+// tell others of their sockets: PATH, unix:PATH, unix:path=PATH,guid=X and the same behind
+// others, separated by semicolons (the D-Bus specification, "Server Addresses"),
+// unix://PATH, and PATH,PID,N as tmux does. Whether there is a socket is for the survey
+// to say.
 func services(environ []string) (found []host.Service) {
 	for _, v := range environ {
 		name, value, _ := strings.Cut(v, "=")
-		if i := strings.Index(value, "unix:"); i >= 0 {
-			value = strings.TrimPrefix(strings.TrimPrefix(value[i+len("unix:"):], "path="), "//")
+		for _, address := range strings.Split(value, ";") {
+			found = service(found, name, address)
 		}
-		value, _, _ = strings.Cut(value, ",")
-		if len(value) < 2 || len(value) > 4095 || value[0] != '/' || filepath.Clean(value) != value || strings.ContainsAny(value, "\x00:;") || len(found) == maxServices {
-			continue
+	}
+	return found
+}
+
+func service(found []host.Service, name, value string) []host.Service {
+	if i := strings.Index(value, "unix:"); i >= 0 {
+		value = strings.TrimPrefix(value[i+len("unix:"):], "//")
+		for _, key := range strings.Split(value, ",") {
+			if path, ok := strings.CutPrefix(key, "path="); ok {
+				value = path
+			}
 		}
-		if info, err := os.Stat(value); err == nil && info.Mode()&os.ModeSocket != 0 || errors.Is(err, fs.ErrNotExist) {
-			found = append(found, host.Service{Variable: name, Path: value})
-		}
+	}
+	value, _, _ = strings.Cut(value, ",")
+	if len(value) < 2 || len(value) > 4095 || value[0] != '/' || filepath.Clean(value) != value || strings.ContainsAny(value, "\x00:") || len(found) == maxServices {
+		return found
+	}
+	if info, err := os.Stat(value); err == nil && info.Mode()&os.ModeSocket != 0 || errors.Is(err, fs.ErrNotExist) {
+		found = append(found, host.Service{Variable: name, Path: value})
 	}
 	return found
 }

@@ -18,7 +18,8 @@ func TestServices(t *testing.T) {
 		t.Fatal(err)
 	}
 	for value, want := range map[string]string{
-		at: at, "unix:" + at: at, "unix://" + at: at, "unix:path=" + at + ",guid=12": at, at + ",123,0": at, "unix:abstract=/x,guid=1;unix:path=" + at: "",
+		at: at, "unix:" + at: at, "unix://" + at: at, "unix:path=" + at + ",guid=12": at, at + ",123,0": at, "unix:abstract=/x,guid=1": "",
+		"unix:abstract=/x,guid=1;unix:path=" + at: at, "unix:guid=12,path=" + at: at, "tcp:host=x,port=1;unix:path=" + at + ",guid=1;autolaunch:": at,
 		at + ".gone": at + ".gone", // one that is started again
 		at + ".file": "", filepath.Dir(at): "", at + ":" + at: "", "s": "", "": "", at + "/../s": "", "tcp:host=/x": "",
 	} {
