@@ -12,10 +12,10 @@ type event struct {
 func (s *supervision) listen() {
 	defer close(s.heard)
 	defer s.p.report.Close()
-	buf := letters.Get().(*[]byte)
-	defer letters.Put(buf)
+	buf := letters.get()
+	defer letters.put(buf)
 	for {
-		m, err := receive(s.p.report, *buf)
+		m, err := receive(s.p.report, buf)
 		select {
 		case s.events <- event{m, err}:
 		case <-s.quit:

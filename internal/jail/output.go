@@ -5,7 +5,6 @@ package jail
 import (
 	"os"
 	"slices"
-	"sync"
 	"time"
 
 	"sandboxd/protocol"
@@ -19,9 +18,9 @@ const (
 	mostRead = 8 * Chunk
 )
 
-// chunks are buffers of that size: a quick command's two would else be most of what it
-// costs the collector.
-var chunks = sync.Pool{New: func() any { b := make([]byte, Chunk); return &b }}
+// chunks are a quick command's two, which would else be most of what it costs the
+// collector.
+var chunks = newBuffers(2, Chunk)
 
 // pump copies one output stream to the sink, up to a cap, and goes on reading
 // after it: stopping would turn a limit into a deadlock.
@@ -49,9 +48,9 @@ func newPump(s protocol.Stream, src *os.File, sink Sink, limit uint64) *pump {
 func (p *pump) run() {
 	defer close(p.done)
 	defer p.src.Close()
-	first := chunks.Get().(*[]byte)
-	defer chunks.Put(first)
-	buf := *first
+	first := chunks.get()
+	defer chunks.put(first)
+	buf := first
 	for {
 		n, err := p.src.Read(buf)
 		for piece := range slices.Chunk(buf[:n], Chunk) {

@@ -114,9 +114,9 @@ func (k *keeper) build(req Request) bool {
 // to its mounts from then on.
 func (k *keeper) hear() {
 	defer close(k.heard)
-	buf := letters.Get().(*[]byte)
-	m, err := receive(k.p.report, *buf)
-	letters.Put(buf)
+	buf := letters.get()
+	m, err := receive(k.p.report, buf)
+	letters.put(buf)
 	defer m.close()
 	k.job.built = time.Now()
 	if err != nil || m.Parked == nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -50,7 +49,7 @@ var (
 )
 
 // letters are buffers for a message, which a packet socket gives whole or cut.
-var letters = sync.Pool{New: func() any { b := make([]byte, spec.MaxMessage); return &b }}
+var letters = newBuffers(2, spec.MaxMessage)
 
 // receive reads one message, or errEndOfReport once stage 2 has executed the
 // command or died.

@@ -1,6 +1,7 @@
 package roots
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -21,14 +22,16 @@ type Mount struct {
 // ParseMountinfo reads a whole mountinfo file. An unreadable line is an error: to
 // leave out a mount would be to misjudge what lies under it.
 func ParseMountinfo(data []byte) ([]Mount, error) {
-	var out []Mount
-	for n, line := range strings.Split(string(data), "\n") {
+	out := make([]Mount, 0, bytes.Count(data, []byte("\n"))+1)
+	n := 0
+	for line := range strings.SplitSeq(string(data), "\n") { // often: two looks for each execution
+		n++
 		if line == "" {
 			continue
 		}
 		m, ok := parseMount(line)
 		if !ok {
-			return nil, fmt.Errorf("cannot read line %d of mountinfo: it has an unknown form", n+1)
+			return nil, fmt.Errorf("cannot read line %d of mountinfo: it has an unknown form", n)
 		}
 		out = append(out, m)
 	}
@@ -36,24 +39,32 @@ func ParseMountinfo(data []byte) ([]Mount, error) {
 }
 
 func parseMount(line string) (Mount, bool) {
-	fields := strings.Split(line, " ")
-	sep := -1
-	for i := 6; i < len(fields); i++ {
-		if fields[i] == "-" {
-			sep = i
-			break
+	var fields [6]string
+	rest, more := line, true
+	for i := range fields {
+		if !more {
+			return Mount{}, false
 		}
+		fields[i], rest, more = strings.Cut(rest, " ")
 	}
-	if sep < 0 || sep+1 >= len(fields) {
+	for word := ""; word != "-"; { // behind the optional fields
+		if !more {
+			return Mount{}, false
+		}
+		word, rest, more = strings.Cut(rest, " ")
+	}
+	if !more {
 		return Mount{}, false
 	}
+	kind, _, _ := strings.Cut(rest, " ")
+	options := rest[strings.LastIndexByte(rest, ' ')+1:]
 	id, ok1 := number(fields[0])
 	parent, ok2 := number(fields[1])
 	root, ok3 := procfs.Unescape(fields[3])
 	point, ok4 := procfs.Unescape(fields[4])
-	fstype, ok5 := procfs.Unescape(fields[sep+1])
+	fstype, ok5 := procfs.Unescape(kind)
 	ok := ok1 && ok2 && ok3 && ok4 && ok5 && strings.HasPrefix(point, "/") && fields[2] != ""
-	readOnly := hasRO(fields[5]) || hasRO(fields[len(fields)-1]) // options of the mount, of the file system
+	readOnly := hasRO(fields[5]) || hasRO(options) // options of the mount, of the file system
 	return Mount{ID: id, Parent: parent, Dev: fields[2], Root: root, Point: point, FSType: fstype, ReadOnly: readOnly}, ok
 }
 

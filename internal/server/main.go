@@ -28,6 +28,12 @@ const (
 // holds 3 MB more, and is no quicker.
 const collectAt = 50
 
+// heapLimit is in bytes, and never reached. While it forks, the collector is off, and a
+// collection that ends then would have the runtime take a heap without bounds for granted:
+// it asks for huge pages for what it notes about it, which are 2 MB (runtime, malloc.go,
+// minHeapForMetadataHugePages, 1 GiB).
+const heapLimit = 512 << 20
+
 // errStopped is a signal that came before there was anything to end.
 var errStopped = errors.New("stopped by a signal")
 
@@ -47,6 +53,9 @@ func Main(args []string, version string) int {
 	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(collectAt)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(heapLimit)
 	}
 	if err := serve(o, version); err != nil {
 		fmt.Fprintf(os.Stderr, "sandboxd: %v\n", err)
