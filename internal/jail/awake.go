@@ -82,3 +82,16 @@ func Within(d time.Duration, done <-chan struct{}) bool {
 		}
 	}
 }
+
+// due is what a watch waits for besides what processes do.
+type due struct {
+	launch, grace, bound *alarm
+	silent               <-chan time.Time // fd 4 should have ended
+	stop                 <-chan struct{}
+}
+
+func (d *due) end() {
+	for _, a := range []*alarm{d.launch, d.grace, d.bound} {
+		a.stop()
+	}
+}

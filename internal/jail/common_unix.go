@@ -13,6 +13,8 @@ import (
 	"sandboxd/protocol"
 )
 
+var errUnended = errors.New("a process of the execution could not be ended")
+
 func asError(err error, kind func(string, ...any) *Error) *Error {
 	var e *Error
 	if errors.As(err, &e) {

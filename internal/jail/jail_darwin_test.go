@@ -158,7 +158,7 @@ func TestSweep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	profile, err := left.beside(".sb")
+	profile, err := left.beside(profileSuffix)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,8 +169,21 @@ func TestSweep(t *testing.T) {
 	if err := errors.Join(os.Chmod(left.dir+"/closed/inner", 0), os.Chmod(left.dir+"/closed", 0)); err != nil {
 		t.Fatal(err)
 	}
+	inUse, err := used.beside(profileSuffix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inUse.Close()
+	planted := filepath.Join(scratchBase, scratchPrefix+"*"+witnessSuffix) // no pattern
+	if err := os.WriteFile(planted, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(planted)
 	left.witness.Close() // as a kill would
 	sweepScratch()
+	if _, err := os.Lstat(inUse.Name()); err != nil {
+		t.Errorf("the profile in use was removed: %v", err)
+	}
 	if _, err := os.Lstat(profile.Name()); err == nil {
 		t.Error("the profile without a helper is still there")
 	}
@@ -185,5 +198,40 @@ func TestSweep(t *testing.T) {
 	}
 	if _, err := os.Lstat(used.witness.Name()); err == nil {
 		t.Error("the witness is still there")
+	}
+}
+
+// The kernel tells a process that executes a program from one that dies.
+func TestImage(t *testing.T) {
+	for script, want := range map[string]bool{"read x; exec /usr/bin/true": true, "read x; exit 1": false} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		child, err := os.StartProcess("/bin/sh", []string{"sh", "-c", script}, &os.ProcAttr{Files: []*os.File{r}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+		p := &process{os: child, pid: child.Pid, zombie: make(chan struct{})}
+		// Whatever executed the shell is over once it waits in a read: StartProcess waited.
+		if err := p.watchImage(); err != nil {
+			t.Fatal(err)
+		}
+		go p.await()
+		if p.newImage() {
+			t.Errorf("%s: a new image before there can be one", script)
+		}
+		w.Close()
+		if !Within(time.Minute, p.zombie) {
+			t.Fatalf("%s: it does not end", script)
+		}
+		if p.newImage() != want || p.newImage() != want {
+			t.Errorf("%s: a new image: %t, want %t", script, !want, want)
+		}
+		p.reap()
+		if p.forgetImage(); p.newImage() {
+			t.Errorf("%s: a new image of nothing", script)
+		}
 	}
 }

@@ -10,19 +10,6 @@ type hands interface {
 	unheard() bool // fd 4 said something, or ended, that is still to be read
 }
 
-// due is what watch waits for besides what processes do.
-type due struct {
-	launch, grace, bound *alarm
-	silent               <-chan time.Time // fd 4 should have ended
-	stop                 <-chan struct{}
-}
-
-func (d *due) end() {
-	for _, a := range []*alarm{d.launch, d.grace, d.bound} {
-		a.stop()
-	}
-}
-
 // watch waits for the command, launched or not, to be over. It is the only place
 // that decides which signal is sent when.
 func (s *supervision) watch() {

@@ -24,23 +24,42 @@ func (r *Run) main(h *Host) {
 	if t := r.deadline(); t != nil {
 		defer t.Stop()
 	}
+	built := r.impatience(h)
 	j, err := h.prepare(r.req)
 	defer func() { r.leftover = errors.Join(r.leftover, j.release()) }()
-	if err != nil {
-		r.finish(nil, asError(err, refused))
+	var guarded guard
+	if err == nil && r.stopReason() == NotStopped {
+		guarded = lookAtGuarded(r.req.Policy)
+	}
+	if err != nil || r.stopReason() != NotStopped {
+		switch late := built(); {
+		case late:
+		case err != nil:
+			r.finish(nil, asError(err, refused))
+		default:
+			r.finish(r.exitOf(j, nil, nil, r.neverStarted()), nil)
+		}
 		return
 	}
-	if r.stopReason() != NotStopped {
-		r.finish(r.exitOf(j, nil, nil, r.neverStarted()), nil)
-		return
-	}
-	guarded := lookAtGuarded(r.req.Policy)
 	p, err := h.spawn(j)
-	if err != nil {
+	switch late := built(); {
+	case late && err == nil:
+		r.leftover = errors.Join(r.leftover, p.scrap())
+	case late:
+	case err != nil:
 		r.finish(nil, asError(err, spawnFailed))
-		return
+	default:
+		r.supervise(newSupervision(r, p), j, guarded)
 	}
-	r.supervise(newSupervision(r, p), j, guarded)
+}
+
+// unbuilt is the job of an execution that ends while the host is still being looked at.
+func (h *Host) unbuilt(req Request) *job {
+	j := &job{host: h, req: req, facts: h.Facts}
+	if j.jailed() {
+		j.profile = &seatbelt.Profile{}
+	}
+	return j
 }
 
 // supervise runs from the spawned process to the result.
@@ -63,7 +82,11 @@ func (r *Run) supervise(s *supervision, j *job, guarded guard) {
 	text := s.printed()
 	if s.cause != nil && errors.Is(s.cause, errEndOfReport) {
 		code, _ := status(ws, known)
-		s.fail = spawnFailed("seatbelt: %s; run sandboxd --self-test to see what this host lacks", seatbelt.Launch(code, text))
+		who := "seatbelt"
+		if j.profile == nil {
+			who = "stage2"
+		}
+		s.fail = spawnFailed("%s: %s; run sandboxd --self-test to see what this host lacks", who, seatbelt.Launch(code, text))
 	}
 	if !r.drained(out, errs) {
 		r.finish(nil, spawnFailed("cannot pass the output on: nobody reads it"))
@@ -76,7 +99,11 @@ func (r *Run) supervise(s *supervision, j *job, guarded guard) {
 func (r *Run) conclude(s *supervision, j *job, out, errs *pump, e ended, ws syscall.WaitStatus, known bool) (*protocol.ExecExit, *Error) {
 	switch {
 	case s.fail != nil && (s.stopped != NotStopped || s.cause != nil && r.stopReason() != NotStopped):
-		return r.exitOf(j, out, errs, r.neverStarted()), nil
+		never := r.neverStarted()
+		if s.stuck {
+			never.found = []plan.Skip{undying}
+		}
+		return r.exitOf(j, out, errs, never), nil
 	case s.fail != nil:
 		return nil, s.fail
 	}
@@ -85,12 +112,14 @@ func (r *Run) conclude(s *supervision, j *job, out, errs *pump, e ended, ws sysc
 	switch {
 	case s.stuck:
 		e.signal = int(unix.SIGKILL)
-		e.found = append(e.found, plan.Skip{Tag: protocol.TagStage2, Reason: "a process of the command did not die after SIGKILL"})
+		e.found = append(e.found, undying)
 	case !known:
 		e.found = append(e.found, plan.Skip{Tag: protocol.TagStage2, Reason: "how the command ended is not known: it could not be reaped"})
 	}
 	return r.exitOf(j, out, errs, e), nil
 }
+
+var undying = plan.Skip{Tag: protocol.TagStage2, Reason: "a process of the command did not die after SIGKILL"}
 
 // status is the process's own end; the code of one that is not known is KILL's.
 func status(ws syscall.WaitStatus, known bool) (code, signal int) {

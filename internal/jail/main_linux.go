@@ -90,8 +90,6 @@ func (r *Run) attempt(h *Host, k *keeper, more bool) (again bool) {
 	return again
 }
 
-var errUnended = errors.New("a process of the execution could not be ended")
-
 // scrap ends a scaffolding that nothing will ever be executed in.
 func (p *process) scrap(h *Host, group func()) (err error) {
 	s := newSupervision(nil, h, p)
@@ -110,36 +108,13 @@ func (p *process) scrap(h *Host, group func()) (err error) {
 	return err
 }
 
-// impatience finishes an execution that is stopped while the host is still being looked
-// at, or bubblewrap's file: a file system that hangs can keep that from ever returning.
-// The function that it gives ends it, and says whether it has finished the execution.
-func (r *Run) impatience(h *Host) (built func() bool) {
-	quit, late := make(chan struct{}), make(chan bool, 1)
-	go func() {
-		select {
-		case <-quit:
-			late <- false
-			return
-		case <-r.stop:
-		}
-		grace := time.NewTimer(Grace)
-		defer grace.Stop()
-		select {
-		case <-quit:
-			late <- false
-		case <-grace.C:
-			j := &job{host: h, req: r.req, facts: h.Facts, noGroup: "the command was not started"}
-			if j.jailed() {
-				j.bwrap = &bwrap.Command{}
-			}
-			r.finish(r.exitOf(j, nil, nil, r.neverStarted()), nil)
-			late <- true
-		}
-	}()
-	return func() bool {
-		close(quit)
-		return <-late
+// unbuilt is the job of an execution that ends while the host is still being looked at.
+func (h *Host) unbuilt(req Request) *job {
+	j := &job{host: h, req: req, facts: h.Facts, noGroup: "the command was not started"}
+	if j.jailed() {
+		j.bwrap = &bwrap.Command{}
 	}
+	return j
 }
 
 // process is the standby's, or started now.

@@ -9,8 +9,6 @@ import (
 	"sandboxd/internal/stage2/spec"
 )
 
-var errEndOfReport = errors.New("end of fd 4")
-
 // receive reads one message of the stream behind fd 4, or errEndOfReport once stage 2
 // has executed the command or died.
 func receive(r io.Reader) (spec.Message, error) {

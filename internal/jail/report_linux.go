@@ -43,10 +43,7 @@ func (m message) close() {
 	}
 }
 
-var (
-	errEndOfReport = errors.New("end of fd 4")
-	noMessage      = message{pidfd: -1}
-)
+var noMessage = message{pidfd: -1}
 
 // letters are buffers for a message, which a packet socket gives whole or cut.
 var letters = newBuffers(2, spec.MaxMessage)

@@ -14,11 +14,7 @@ import (
 
 // Private scratches lie here and not below TMPDIR: that is one of the user's own
 // directories, which every jail may write, so one execution would see another's.
-const (
-	scratchBase   = "/private/tmp"
-	scratchPrefix = "sandboxd-scratch-"
-	witnessSuffix = ".witness"
-)
+const scratchBase = "/private/tmp"
 
 // scratchDir is a private scratch and the file beside it that no profile opens. The
 // file is locked for as long as the execution lasts.
@@ -69,9 +65,10 @@ func (s *scratchDir) remove() error {
 	if s == nil {
 		return nil
 	}
-	files, _ := filepath.Glob(s.dir + "-*")
-	for _, name := range files {
-		_ = os.Remove(name)
+	for _, name := range namesInBase() {
+		if liesBeside(name, filepath.Base(s.dir)) {
+			_ = os.Remove(filepath.Join(scratchBase, name))
+		}
 	}
 	err := os.RemoveAll(s.dir)
 	if err != nil {
@@ -108,22 +105,38 @@ func (s *scratchDir) open() {
 	down(".")
 }
 
+// namesInBase lists what lies where the scratches do.
+func namesInBase() []string {
+	d, err := os.Open(scratchBase)
+	if err != nil {
+		return nil
+	}
+	defer d.Close()
+	names, _ := d.Readdirnames(-1)
+	return names
+}
+
 // sweepScratch removes the scratches of helpers that were killed: those of this user
 // whose lock can be had.
 func sweepScratch() {
-	left, _ := filepath.Glob(filepath.Join(scratchBase, scratchPrefix+"*"+witnessSuffix))
-	for _, name := range left {
-		fd, err := unix.Open(name, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-		if err != nil {
-			continue
+	for _, witness := range namesInBase() {
+		if scratch, ok := scratchOf(witness); ok {
+			sweepOne(filepath.Join(scratchBase, scratch), filepath.Join(scratchBase, witness))
 		}
-		f := os.NewFile(uintptr(fd), name)
-		var st unix.Stat_t
-		if unix.Fstat(fd, &st) != nil || int(st.Uid) != os.Getuid() || st.Mode&unix.S_IFMT != unix.S_IFREG ||
-			unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil {
-			f.Close()
-			continue
-		}
-		_ = (&scratchDir{dir: strings.TrimSuffix(name, witnessSuffix), witness: f}).remove()
 	}
+}
+
+func sweepOne(dir, witness string) {
+	fd, err := unix.Open(witness, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	f := os.NewFile(uintptr(fd), witness)
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil || int(st.Uid) != os.Getuid() || st.Mode&unix.S_IFMT != unix.S_IFREG ||
+		unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil {
+		f.Close()
+		return
+	}
+	_ = (&scratchDir{dir: dir, witness: f}).remove()
 }

@@ -25,13 +25,14 @@ type process struct {
 	messages       *os.File // what sandbox-exec and an early stage 2 print
 
 	zombie chan struct{} // closed: it has ended and is not reaped yet
+	image  *image        // nil before stage 2 may execute the command
 	mu     sync.Mutex    // orders signals and the reaping
 	reaped bool
 }
 
 // writeProfile puts a large profile into a file of this user's alone.
 func (j *job) writeProfile() error {
-	f, err := j.scratch.beside(".sb")
+	f, err := j.scratch.beside(profileSuffix)
 	if err != nil {
 		return fmt.Errorf("cannot write the profile: %w", err)
 	}
@@ -124,7 +125,7 @@ func (p *process) reportSocket(ps *pipes) (theirs *os.File, err error) {
 // unlinked is a file without a name that holds b: there is no memfd, and a writer of
 // a pipe would hang on what it does not hold.
 func (j *job) unlinked(b []byte) (*os.File, error) {
-	f, err := j.scratch.beside(".spec")
+	f, err := j.scratch.beside(specSuffix)
 	if err != nil {
 		return nil, fmt.Errorf("cannot write the specification: %w", err)
 	}
@@ -172,6 +173,27 @@ func (p *process) exitEvent() error {
 			return err
 		}
 	}
+}
+
+// reapLater reaps what did not die, whenever it does.
+func (p *process) reapLater() {
+	<-p.zombie
+	p.reap()
+}
+
+// scrap ends a process that nothing was executed in: it has no descendants.
+func (p *process) scrap() (err error) {
+	p.signalGroup(unix.SIGKILL)
+	if Within(KillBound, p.zombie) {
+		p.reap()
+	} else {
+		go p.reapLater()
+		err = errUnended
+	}
+	for _, f := range []*os.File{p.stdin, p.stdout, p.stderr, p.report, p.messages} {
+		f.Close()
+	}
+	return err
 }
 
 // reap collects the status. Only after zombie is closed.

@@ -2,7 +2,6 @@ package jail
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"syscall"
 	"time"
@@ -13,35 +12,21 @@ import (
 	"sandboxd/internal/stage2/spec"
 )
 
-// event is one thing that fd 4 said.
-type event struct {
-	spec.Message
-	err error
-}
-
 // supervision follows one spawned process to its end.
 type supervision struct {
-	run     *Run
+	course
 	p       *process
 	tracker *proctrack.Follower // nil: its own row could not be read
 
-	events chan event
+	events chan said
 	quit   chan struct{}
 	heard  chan struct{}
 	text   chan string // what was printed before the command ran
-
-	report   *spec.Report
-	executed bool
-	fail     *Error
-	cause    error // fd 4 ended or broke before a report
-	over     bool  // the process has ended, not reaped
-	stuck    bool
-	stopped  Reason
-	onReport func()
 }
 
 func newSupervision(r *Run, p *process) *supervision {
-	s := &supervision{run: r, p: p, events: make(chan event, 4), quit: make(chan struct{}), heard: make(chan struct{}), text: make(chan string, 1)}
+	s := &supervision{p: p, events: make(chan said, 4), quit: make(chan struct{}), heard: make(chan struct{}), text: make(chan string, 1)}
+	s.course = course{run: r, means: s, said: s.events, zombie: p.zombie}
 	table := proctrack.System{}
 	if root, err := table.Look(int32(p.pid)); err == nil {
 		s.tracker = proctrack.Follow(table, root, func(pid int32, sig int) error { return unix.Kill(int(pid), unix.Signal(sig)) })
@@ -57,7 +42,7 @@ func (s *supervision) listen() {
 	for {
 		m, err := receive(s.p.report)
 		select {
-		case s.events <- event{m, err}:
+		case s.events <- said{m, err}:
 		case <-s.quit:
 			return
 		}
@@ -75,94 +60,39 @@ func (s *supervision) collect() {
 	_, _ = io.Copy(io.Discard, s.p.messages)
 }
 
-// watch waits for the command, launched or not, to be over.
-func (s *supervision) watch() {
-	launch := time.NewTimer(LaunchBound)
-	defer launch.Stop()
-	stop, zombie := s.run.stop, s.p.zombie
-	var grace, bound, silent <-chan time.Time
-	for s.fail == nil && (!s.over || !s.executed) {
-		select {
-		case ev := <-s.events:
-			s.onEvent(ev)
-		case <-zombie:
-			s.over, zombie = true, nil
-			silent = time.After(DrainBound) // a stray may hold fd 4
-		case <-silent:
-			switch {
-			case unheard(s.p.report, len(s.events)): // this helper was late
-				silent = time.After(DrainBound / 10)
-			case s.report != nil:
-				s.executed = true
-			default:
-				s.cause, s.fail = errEndOfReport, spawnFailed("stage2: %v", errEndOfReport)
-			}
-		case <-launch.C:
-			if !s.executed {
-				s.fail = spawnFailed("cannot start the jail: stage 2 said nothing within %v; see whether this host is overloaded", LaunchBound)
-			}
-		case <-stop:
-			stop = nil
-			s.signal(unix.SIGTERM)
-			grace = time.After(Grace)
-		case <-grace:
-			s.signal(unix.SIGKILL)
-			bound = time.After(KillBound)
-		case <-bound:
-			s.stuck = true
-			return
-		}
+// allow has the kernel note the next execve(2), which stage 2 is then told to make.
+func (s *supervision) allow() (told bool, err error) {
+	if err := s.p.watchImage(); errors.Is(err, unix.ESRCH) { // fd 4 ends
+		return false, nil
+	} else if err != nil {
+		return false, err
 	}
+	_, err = s.p.report.Write([]byte{spec.Go})
+	return err == nil, nil // else stage 2 has died, and fd 4 ends
 }
 
-// signal reaches the group and everything that the tracker knows. A command that
-// ended before any signal was not stopped by anyone.
+func (s *supervision) ran() bool     { return s.p.newImage() }
+func (s *supervision) unheard() bool { return unheard(s.p.report, len(s.events)) }
+func (s *supervision) term()         { s.signal(unix.SIGTERM) }
+func (s *supervision) kill()         { s.signal(unix.SIGKILL) }
+
+// signal reaches the group and everything that the tracker knows.
 func (s *supervision) signal(sig unix.Signal) {
-	select {
-	case <-s.p.zombie:
-		return
-	default:
-	}
-	s.stopped = s.run.stopReason()
 	s.p.signalGroup(sig)
 	if s.tracker != nil {
 		_, _ = s.tracker.Signal(int(sig), int32(s.p.pid)) // the group has the leader's number
 	}
 }
 
-func (s *supervision) onEvent(ev event) {
-	switch {
-	case errors.Is(ev.err, errEndOfReport) && s.report != nil:
-		s.executed = true
-	case ev.err != nil:
-		s.cause, s.fail = ev.err, spawnFailed("stage2: %v", ev.err)
-	case ev.Failure != nil:
-		s.fail = s.failure(ev.Failure)
-	case ev.Report != nil && s.report == nil:
-		s.report = ev.Report
-		if s.onReport != nil {
-			s.onReport()
-		}
-	}
-}
-
-// failure puts a step that failed inside the jail into the caller's words.
-func (s *supervision) failure(f *spec.Failure) *Error {
-	if f.Step == spec.StepSeatbelt {
-		return spawnFailed("seatbelt: %s", stepText(f))
-	}
-	return stepFailed(f)
-}
-
 // gather kills what is left of the execution while its leader is not reaped, then
 // reaps it. What forks twice between two samples escapes: the report says so.
 func (s *supervision) gather() (ws syscall.WaitStatus, ok bool) {
 	s.p.signalGroup(unix.SIGKILL)
-	select {
-	case <-s.p.zombie:
-	case <-time.After(KillBound):
-		s.stuck = true
+	bound := KillBound
+	if s.stuck { // it has had its time
+		bound = 0
 	}
+	s.stuck = !Within(bound, s.p.zombie)
 	clean := s.sweep()
 	if s.tracker != nil {
 		s.tracker.Stop()
@@ -170,12 +100,14 @@ func (s *supervision) gather() (ws syscall.WaitStatus, ok bool) {
 	close(s.quit)
 	_ = s.p.report.SetReadDeadline(time.Unix(1, 0))
 	<-s.heard
+	s.p.forgetImage()
 	if s.stuck {
-		go s.p.reap() // whenever it ends
+		s.run.leftover = errors.Join(s.run.leftover, errUnended)
+		go s.p.reapLater()
 		return 0, false
 	}
 	if !clean {
-		s.run.leftover = fmt.Errorf("a process of the execution could not be ended")
+		s.run.leftover = errors.Join(s.run.leftover, errUnended)
 	}
 	return s.p.reap()
 }
@@ -185,13 +117,14 @@ func (s *supervision) sweep() bool {
 	if s.tracker == nil {
 		return true
 	}
-	for end := time.Now().Add(KillBound); ; time.Sleep(time.Millisecond) {
+	for bound := newPatience(KillBound); ; time.Sleep(time.Millisecond) {
+		late := bound.over() // before the look: the last word is what that shows
 		_, err := s.tracker.Signal(int(unix.SIGKILL), 0)
 		n, serr := s.tracker.Sample()
 		if err == nil && serr == nil && n == 0 {
 			return true
 		}
-		if time.Now().After(end) {
+		if late {
 			return false
 		}
 	}

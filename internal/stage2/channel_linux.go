@@ -15,17 +15,3 @@ func send(msg []byte) bool {
 		}
 	}
 }
-
-// allowed waits for the helper's word that the command may run. It comes when
-// bubblewrap's init has bound its life to its supervisor's, which it does only after
-// it forked this process; and never from a helper that was killed. getppid() says
-// nothing inside a pid namespace.
-func allowed() bool {
-	var word [1]byte
-	for {
-		n, err := unix.Read(spec.ReportFD, word[:])
-		if err != unix.EINTR {
-			return err == nil && n == len(word)
-		}
-	}
-}

@@ -105,3 +105,18 @@ func (p *process) require() *spec.Failure {
 	}
 	return nil
 }
+
+// allowed waits for the helper's word that the command may run; it never comes from one
+// that was killed. On Linux it comes when bubblewrap's init has bound its life to its
+// supervisor's, which it does only after it forked this process, and getppid() says
+// nothing inside a pid namespace. On macOS it comes when the kernel will tell the helper
+// of execve.
+func allowed() bool {
+	var word [1]byte
+	for {
+		n, err := unix.Read(spec.ReportFD, word[:])
+		if err != unix.EINTR {
+			return err == nil && n == len(word)
+		}
+	}
+}

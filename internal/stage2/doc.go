@@ -2,7 +2,7 @@
 // command, and the same process that the command then is. Inside the mounts that
 // bubblewrap made (or, degraded, on the host itself) it verifies what it was
 // promised, restricts itself, says on fd 4 what the kernel now enforces, and
-// executes the command, on Linux once the helper has answered.
+// executes the command once the helper has answered.
 //
 // The order of its steps is fixed, see run. Nothing here is best effort: a kernel
 // feature that is missing is a skip in the report, an error from one that is there

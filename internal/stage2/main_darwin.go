@@ -52,7 +52,7 @@ func run() *spec.Failure {
 			return f
 		}
 	}
-	if !send(p.report.Append(nil)) || hungUp() {
+	if !send(p.report.Append(nil)) || !allowed() || hungUp() {
 		return nil
 	}
 	err := syscall.Exec(p.binary, s.Argv, s.Env)
@@ -89,7 +89,8 @@ func hungUp() bool {
 }
 
 // signals gives the command default dispositions: what is ignored stays ignored
-// over execve(2), what is handled does not.
+// over execve(2), what is handled does not. From here on this process is deaf to them,
+// so the helper sends none before the command runs.
 func (p *process) signals() *spec.Failure {
 	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGPIPE, unix.SIGALRM, unix.SIGTERM,
 		unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGCHLD, unix.SIGUSR1, unix.SIGUSR2, unix.SIGXCPU, unix.SIGXFSZ, unix.SIGWINCH)
@@ -97,7 +98,7 @@ func (p *process) signals() *spec.Failure {
 }
 
 // descriptors moves the command's streams into place and marks everything above them
-// close-on-exec, fd 4 too: its end of file is how the helper learns of execve.
+// close-on-exec, fd 4 too: its end of file is when the helper asks about execve.
 func (p *process) descriptors() *spec.Failure {
 	for fd := 0; fd <= 2; fd++ {
 		if err := unix.Dup2(spec.StdinFD+fd, fd); err != nil {

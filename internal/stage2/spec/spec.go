@@ -11,8 +11,8 @@ const (
 	ReportFD = 4 // SOCK_SEQPACKET to the helper
 )
 
-// Go is the one byte by which, on Linux, the helper lets stage 2 execute the command
-// after its report.
+// Go is the one byte by which the helper lets stage 2 execute the command after its
+// report.
 const Go = 'g'
 
 // Command is what depends on the request alone.
