@@ -54,7 +54,9 @@ func NewHost(ctx context.Context, c Config) (*Host, error) {
 			h.userDirs = append(h.userDirs, dir)
 		}
 	}
-	sweepScratch()
+	swept := make(chan struct{})
+	go func() { defer close(swept); sweepScratch() }()
+	Within(KillBound, swept) // what was left may be a large tree, or hang
 	return h, nil
 }
 

@@ -148,6 +148,18 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// A stop at any moment of the launch ends it by TERM, or before anything ran.
+func TestStopWhileItStarts(t *testing.T) {
+	h, work := place(t)
+	for after := time.Duration(0); after < 60*time.Millisecond; after += 2 * time.Millisecond {
+		r := h.Start(request(work, `trap 'exit 3' TERM; while :; do sleep 0.05; done`), &kept{})
+		time.AfterFunc(after, func() { r.Stop(Cancelled) })
+		if x := wait(t, r); x.Code != 3 && x.Code != 128+int(unix.SIGTERM) || !x.Cancelled {
+			t.Errorf("stopped after %v: exit %d after %d ms, cancelled %t", after, x.Code, x.WallMS, x.Cancelled)
+		}
+	}
+}
+
 // What a killed helper left goes with the next start; what is in use stays.
 func TestSweep(t *testing.T) {
 	used, err := newScratch()
@@ -203,18 +215,23 @@ func TestSweep(t *testing.T) {
 
 // The kernel tells a process that executes a program from one that dies.
 func TestImage(t *testing.T) {
-	for script, want := range map[string]bool{"read x; exec /usr/bin/true": true, "read x; exit 1": false} {
-		r, w, err := os.Pipe()
+	for script, want := range map[string]bool{"echo; read x; exec /usr/bin/true": true, "echo; read x; exit 1": false} {
+		in, w, err := os.Pipe()
+		r, out, err2 := os.Pipe()
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatal(err)
+		}
+		child, err := os.StartProcess("/bin/sh", []string{"sh", "-c", script}, &os.ProcAttr{Files: []*os.File{in, out}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		child, err := os.StartProcess("/bin/sh", []string{"sh", "-c", script}, &os.ProcAttr{Files: []*os.File{r}})
-		if err != nil {
+		in.Close()
+		out.Close()
+		if _, err := r.Read(make([]byte, 1)); err != nil { // the shell itself runs
 			t.Fatal(err)
 		}
 		r.Close()
 		p := &process{os: child, pid: child.Pid, zombie: make(chan struct{})}
-		// Whatever executed the shell is over once it waits in a read: StartProcess waited.
 		if err := p.watchImage(); err != nil {
 			t.Fatal(err)
 		}

@@ -44,12 +44,22 @@ func (p *process) attempt(tag, name string, resource int, n uint64) bool {
 }
 
 // lower sets a limit, never above the hard limit that is already there, and gives the
-// soft limit that is in force then.
+// soft limit that is in force then, read back: the kernel lowers some by itself.
 func lower(resource int, soft, hard uint64) (held uint64, err error) {
 	var now unix.Rlimit
 	if err := unix.Getrlimit(resource, &now); err != nil {
 		return 0, err
 	}
 	want := unix.Rlimit{Cur: min(soft, now.Max), Max: min(hard, now.Max)}
-	return want.Cur, unix.Setrlimit(resource, &want)
+	if err := unix.Setrlimit(resource, &want); err != nil {
+		return 0, err
+	}
+	var after unix.Rlimit
+	if err := unix.Getrlimit(resource, &after); err != nil {
+		return 0, err
+	}
+	if after.Cur > want.Cur || after.Max > want.Max {
+		return 0, errNotShown
+	}
+	return after.Cur, nil
 }

@@ -1,8 +1,6 @@
 package stage2
 
 import (
-	"errors"
-
 	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/stage2/spec"
@@ -23,8 +21,6 @@ func (p *process) rlimits() *spec.Failure {
 	}
 	return nil
 }
-
-var errNotShown = errors.New("it was set and does not show")
 
 // lower sets a limit, never above the hard limit that is already there: an
 // inherited stricter ceiling stays, which still holds what was asked for. It gives the

@@ -3,12 +3,15 @@
 package stage2
 
 import (
+	"errors"
 	"math"
 
 	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/stage2/spec"
 )
+
+var errNotShown = errors.New("it was set and does not show")
 
 // ownRlimits sets the ceilings that each process has for itself on every system.
 func (p *process) ownRlimits() *spec.Failure {
