@@ -52,7 +52,7 @@ func Classify(a Attempt) (host.State, string) {
 	return host.Unsure, "sandbox-exec's trial failed with exit code " + strconv.Itoa(a.Exit) + said(a.Stderr)
 }
 
-// Launch says why sandbox-exec ended before stage 2 could say anything.
+// Launch says why sandbox-exec, or the stage 2 that it became, ended without a word.
 func Launch(exit int, stderr string) string {
 	switch exit {
 	case ExitProfile:
