@@ -11,11 +11,7 @@ import { ChannelError, Helper, Refused, decode, encode, encodeMap } from "./sand
 const FRAME = 1 << 24;
 
 const repeated = ({ hex, times }) => Buffer.alloc((Number(times) * hex.length) / 2, hex, "hex");
-
-function raw(c, dir) {
-  if (c.file) return readFileSync(join(dir, c.file));
-  return Buffer.concat(c.parts.map(repeated));
-}
+const raw = (c, dir) => (c.file ? readFileSync(join(dir, c.file)) : Buffer.concat(c.parts.map(repeated)));
 
 // number gives an integer of any width one type.
 const number = (v) => (typeof v === "bigint" && Number.isSafeInteger(Number(v)) ? Number(v) : v);
@@ -81,13 +77,39 @@ function fixtures(dir) {
   console.log(JSON.stringify(done));
 }
 
+async function endings(start, workspace) {
+  const big = Buffer.alloc(40 << 20), begin = Date.now(); // more than the helper holds for a command that reads nothing
+  for (const script of ["sleep 1; echo; exec sleep 600", "exec yes"]) { // the second needs a reader to end
+    const h = await start(), onOutput = () => { throw new SyntaxError("no"); };
+    await assert.rejects(h.exec(["sh", "-c", script], workspace, { stdin: big, onOutput }), SyntaxError);
+    await assert.rejects(h.exec(["true"], workspace), /close/);
+    assert.equal(await h.close(), 0);
+  }
+  let h = await start();
+  setTimeout(() => h.cancel(), 1000);
+  assert.ok((await h.exec(["sleep", "600"], workspace, { stdin: big })).cancelled);
+  assert.equal(await h.close(), 0);
+  h = await start();
+  h.write(encode(900, "exec_start", { argv: ["sleep", "600"], env: {}, cwd: workspace, token: Buffer.from("t") }));
+  await assert.rejects(h.exec(["true"], workspace), (e) => e.code === "busy");
+  assert.equal(await h.close(), 0);
+  h = await start();
+  await (h.child.kill("SIGKILL"), h.ended);
+  await assert.rejects(h.exec(["true"], workspace, { stdin: big }), ChannelError);
+  await h.cancel();
+  assert.equal(await h.close(), null);
+  await assert.rejects(Helper.start("sh", {}, "-c", "printf '\\0\\0\\0\\1x'; exec sleep 600"), ChannelError); // and it is ended
+  assert.ok(Date.now() - begin < 60000, "something waited for a command");
+}
+
 async function helper(path, workspace) {
   const limits = { cpu_s: 0, wall_s: 0, mem_bytes: 0, pids: 0, fsize_bytes: 0, output_bytes: 0 };
   const policy = {
     v: 2, writable_roots: [workspace], readable_roots: [], protected: [join(workspace, "secret")], mounts: [],
     network: { mode: "off" }, env_allow: ["PATH", "GREETING"], scratch: "tmpfs", limits,
   };
-  const h = await Helper.start(path, policy, "--require-enforced");
+  setTimeout(() => { console.error("hangs"); process.exit(1); }, 120000).unref();
+  const start = () => Helper.start(path, policy, "--require-enforced"), h = await start();
   assert.ok(h.features.includes("bwrap"), String(h.features));
   const sh = (script, more) => h.exec(["sh", "-c", script], workspace, more);
   const output = async (script, more) => (await sh(script, more)).stdout.toString();
@@ -111,7 +133,15 @@ async function helper(path, workspace) {
   r = await sh("echo ready; exec sleep 600", { onOutput: () => h.cancel() });
   assert.deepEqual([r.cancelled, r.code], [true, 143]);
   assert.equal(await output("echo still here"), "still here\n");
+  for (const [argv, cwd] of [[["true"], "w1"], [[], workspace]]) // not accepted
+    await assert.rejects(h.exec(argv, cwd), refused("malformed_frame"));
+  assert.equal((await sh("true", { stdin: Buffer.alloc(200 << 20) })).code, 0); // more than the helper answers unread
+  assert.equal(await output("cat", { stdin: "still here" }), "still here");
+  const both = await Promise.allSettled([sh("sleep 0.2"), sh("true")]);
+  assert.deepEqual([both[0].value?.code, both[1].reason?.constructor], [0, ChannelError]);
   assert.equal(await h.close(), 0);
+  await assert.rejects(sh("true"), ChannelError);
+  await endings(start, workspace);
   console.log("ok");
 }
 

@@ -4,37 +4,31 @@ import { Decoder, encode as pack } from "@msgpack/msgpack";
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-
+import { setTimeout as sleep } from "node:timers/promises";
 const PROTO = 3, FRAME = 1 << 24, ITEMS = 1 << 18, DEPTH = 16, CHUNK = 65536;
 const CODES = "malformed_frame proto_mismatch unknown_kind busy no_exec bad_policy refused spawn_failed".split(" ");
-
 export class ChannelError extends Error {} // the helper is gone, or said something that no helper says
 export class Refused extends Error {} // nothing ran; .code is one of CODES
-
+const gone = () => { throw new ChannelError("the helper ended, or sent no frame; its messages are on stderr"); };
 const within = (low, high) => (v) => (typeof v === "bigint" || Number.isInteger(v)) && v >= low && v <= high;
 const text = (v) => typeof v === "string", flag = (v) => typeof v === "boolean", data = (v) => v instanceof Uint8Array;
 const plain = (v) => text(v) && !v.includes("\0");
 const words = (v) => Array.isArray(v) && v.length <= ITEMS && v.every(text);
 const map = (v) => typeof v === "object" && v !== null && Object.getPrototypeOf(v) === Object.prototype;
 const uint = within(0n, (1n << 64n) - 1n), int32 = within(-(2 ** 31), 2 ** 31 - 1);
-const ENVELOPE = { v: within(1, 1), id: uint, kind: text, body: map };
+const ENVELOPE = { v: within(1, 1), id: uint, kind: text, body: map }, OPTIONAL = ["policy", "limits"];
 const KINDS = { // the keys in the order in which they are sent
   hello: { proto: within(PROTO, PROTO), peer: text, features: words },
-  exec_start: {
-    argv: (v) => words(v) && v.length > 0 && v.every(plain),
+  exec_start: { argv: (v) => words(v) && v.length > 0 && v.every(plain),
     env: (v) => map(v) && Object.entries(v).every(([k, s]) => /^[^=\0]+$/.test(k) && plain(s)),
-    cwd: (v) => plain(v) && v[0] === "/" && Buffer.byteLength(v) < 4096,
-    token: (v) => data(v) && v.length > 0, policy: map, limits: map,
-  },
+    cwd: (v) => plain(v) && v[0] === "/" && Buffer.byteLength(v) < 4096, token: (v) => data(v) && v.length > 0,
+    policy: map, limits: map },
   exec_stdin: { data, eof: flag },
   exec_out: { stream: (v) => v === "stdout" || v === "stderr", data, bytes: uint, truncated: flag },
-  exec_exit: {
-    code: int32, signal: int32, stdout_bytes: uint, stderr_bytes: uint, stdout_truncated: flag,
-    stderr_truncated: flag, enforcement: words, degraded: flag, wall_ms: uint, timed_out: flag, cancelled: flag,
-  },
+  exec_exit: { code: int32, signal: int32, stdout_bytes: uint, stderr_bytes: uint, stdout_truncated: flag,
+    stderr_truncated: flag, enforcement: words, degraded: flag, wall_ms: uint, timed_out: flag, cancelled: flag },
   cancel: {}, shutdown: {}, heartbeat: {}, error: { code: (v) => CODES.includes(v), msg: text },
 };
-const OPTIONAL = ["policy", "limits"];
 
 // canonical sorts keys by their bytes at every level: a policy, limits or env. The library
 // takes a bigint as 64 bits, and a larger number than 32 bits as a float.
@@ -46,7 +40,6 @@ export function canonical(v) {
   return Object.fromEntries(keys.map((k) => [k, canonical(v[k])]));
 }
 export const encodeMap = (v) => pack(canonical(v), { useBigInt64: true });
-
 export function encode(id, kind, body) {
   const keys = Object.keys(KINDS[kind]).filter((k) => body[k] !== undefined);
   const inner = Object.fromEntries(keys.map((k) => [k, canonical(body[k])])), size = Buffer.alloc(4);
@@ -57,10 +50,8 @@ export function encode(id, kind, body) {
 
 // Strict refuses what the library lets pass: floats for integers, invalid UTF-8, equal keys.
 class Strict extends Decoder {
-  constructor() {
-    super({ useBigInt64: true, mapKeyConverter: (k) => (this.keys++, k) });
-    this.keys = 0;
-  }
+  keys = 0;
+  constructor() { super({ useBigInt64: true, mapKeyConverter: (k) => (this.keys++, k) }); }
   readF32() { throw new RangeError("a float"); }
   readF64() { throw new RangeError("a float"); }
   decodeUtf8String(length, header) {
@@ -75,10 +66,8 @@ class Strict extends Decoder {
     for (const inner of Object.values(v)) this.check(inner, depth + 1);
   }
 }
-
 const fits = (v, rules) => Object.keys(v).every((k) => Object.hasOwn(rules, k) && rules[k](v[k])) &&
   Object.keys(rules).every((k) => Object.hasOwn(v, k) || OPTIONAL.includes(k));
-
 export function decode(packed) { // one frame without its length; an integer may be a bigint
   try {
     const d = new Strict(), frame = d.decode(packed);
@@ -94,18 +83,17 @@ export function decode(packed) { // one frame without its length; an integer may
 }
 
 export class Helper { // one helper, one command at a time; policy is an object, or its msgpack
+  last = 1; feeds = 0; runs = false; frames = this.read();
   static async start(path, policy, ...flags) {
-    const h = Object.assign(new Helper(), { last: 1 });
+    const h = new Helper(), base = data(policy) ? policy : encodeMap(policy);
     h.child = spawn(path, flags, { stdio: ["pipe", "pipe", "inherit", "pipe"] }); // the last is descriptor 3
-    (h.ended = once(h.child, "close")).catch(() => {}); // no such program: read says that there is no frame
+    (h.ended = once(h.child, "close")).catch(() => {}); // no such program: next says that there is no frame
     for (const pipe of [h.child.stdin, h.child.stdio[3]]) pipe.on("error", () => {});
-    h.child.stdio[3].end(data(policy) ? policy : encodeMap(policy));
-    h.frames = h.read();
-    h.features = (await h.frames.next()).value.body.features;
-    await h.send(1, "hello", { proto: PROTO, peer: "node", features: [] });
+    h.child.stdio[3].end(base);
+    h.features = (await h.next().catch((e) => { throw h.child.kill(), e; })).body.features; // else node waits for it
+    await h.write(encode(1, "hello", { proto: PROTO, peer: "node", features: [] }));
     return h;
   }
-
   async *read() {
     let held = Buffer.alloc(0);
     for await (const chunk of this.child.stdout) {
@@ -114,36 +102,48 @@ export class Helper { // one helper, one command at a time; policy is an object,
         yield decode(held.subarray(4, end));
       if (held.length >= 4 && held.readUInt32BE() > FRAME) break;
     }
-    throw new ChannelError("the helper ended, or sent no frame; its messages are on stderr");
   }
-
-  async send(id, kind, body = {}) {
-    if (!this.child.stdin.write(encode(id, kind, body))) await once(this.child.stdin, "drain");
+  next = async () => (await this.frames.next()).value ?? gone();
+  rest = async () => { try { for await (const frame of this.frames); } catch {} }; // unread, it holds the helper up
+  write = (frame) => new Promise((done) => this.child.stdin.write(frame, done)).then((e) => e && gone()); // "drain" may never come
+  async feed(id, input) { // nobody reads the answers to what comes behind the end
+    for (let at = 0; this.feeds === id && (at === 0 || at < input.length); at += CHUNK)
+      await this.write(encode(id, "exec_stdin", { data: input.subarray(at, at + CHUNK), eof: at + CHUNK >= input.length }));
   }
-
-  async feed(id, input) {
-    for (let at = 0; at === 0 || at < input.length; at += CHUNK)
-      await this.send(id, "exec_stdin", { data: input.subarray(at, at + CHUNK), eof: at + CHUNK >= input.length });
-  }
-
-  // exec gives exec_exit's body with stdout and stderr added, unless onOutput(stream, data) takes them.
-  async exec(argv, cwd, { env = {}, stdin = Buffer.alloc(0), onOutput, policy, limits } = {}) {
-    const id = ++this.last, got = { stdout: [], stderr: [] };
+  // exec gives exec_exit's body with stdout and stderr added, unless onOutput(stream, data) takes them; if that throws, close.
+  async exec(argv, cwd, { env = {}, stdin = "", onOutput, policy, limits } = {}) {
+    if (this.runs) throw new ChannelError("one command at a time; where an exec was left before its end, close this helper");
+    const id = ++this.last, input = Buffer.from(stdin), got = { stdout: [], stderr: [] };
     const take = onOutput ?? ((stream, bytes) => got[stream].push(Buffer.from(bytes)));
-    await this.send(id, "exec_start", { argv, env, cwd, token: randomBytes(16), policy, limits });
-    this.feed(id, stdin).catch(() => {}); // the helper ended: the loop says so
+    const start = encode(id, "exec_start", { argv, env, cwd, token: randomBytes(16), policy, limits });
+    [this.runs, this.feeds] = [true, id];
+    this.write(start).then(() => this.feed(id, input)).catch(() => {}); // the helper ended: the loop says so
     for (;;) {
-      const { id: whose, kind, body } = (await this.frames.next()).value;
-      if (kind === "exec_out" && whose == id) take(body.stream, body.data);
-      else if (kind === "exec_exit" && whose == id)
+      const { id: whose, kind, body } = await this.next(), code = kind === "error" ? body.code : "";
+      if (whose == id && (kind === "exec_exit" || !["", "no_exec", "proto_mismatch"].includes(code))) {
+        [this.runs, this.feeds] = [false, 0];
+        if (code) throw Object.assign(new Refused(`${code}: ${body.msg}`), { code });
         return { ...body, stdout: Buffer.concat(got.stdout), stderr: Buffer.concat(got.stderr) };
-      else if (kind === "error" && whose == id && CODES.indexOf(body.code) > 4)
-        throw Object.assign(new Refused(`${body.code}: ${body.msg}`), { code: body.code });
-      else if (kind !== "heartbeat" && (kind !== "error" || whose == 0))
-        throw new ChannelError(`unexpected ${kind}: ${body.msg ?? ""}`); // other errors end nothing
+      }
+      if (kind === "exec_out" && whose == id)
+        try { take(body.stream, body.data); } catch (e) { throw this.rest(), e; }
+      else if (kind !== "heartbeat" && (!code || code === "proto_mismatch" || whose == 0))
+        throw this.rest(), new ChannelError(`unexpected ${kind}: ${body.msg ?? ""}`); // other errors end nothing
     }
   }
-
-  cancel = () => this.send(this.last, "cancel"); // exec returns, with cancelled
-  close = async () => (this.child.stdin.end(), this.child.stdout.resume(), (await this.ended)[0]); // 0: orderly
+  // What must not wait behind input that no command reads: SIGTERM ends the helper in order, too.
+  urge(sent, late = setTimeout(() => this.child.kill(), 1000)) {
+    this.feeds = 0;
+    return sent.catch(() => {}).finally(() => clearTimeout(late)); // exec says that it ended
+  }
+  cancel = () => this.urge(this.write(encode(this.last, "cancel", {}))); // exec returns, with cancelled
+  async close() { // 0 is the proof of an orderly end
+    this.urge(new Promise((done) => this.child.stdin.end(done)));
+    if (!this.runs) this.rest(); // else exec reads
+    for (const seconds of [30, 5]) {
+      const end = await Promise.race([this.ended, sleep(seconds * 1000, null, { ref: false })]);
+      if (end) return end[0];
+      this.child.kill("SIGKILL");
+    }
+  }
 }

@@ -2,11 +2,7 @@
 
 usage: check.py fixtures DIR | check.py helper SANDBOXD WORKSPACE
 """
-import json
-import os
-import struct
-import sys
-import threading
+import faulthandler, json, os, struct, sys, threading, time
 
 import msgpack
 from sandboxd_client import CODES, FRAME, KINDS, ChannelError, Helper, Refused, canonical, decode, encode
@@ -73,7 +69,42 @@ def fixtures(folder):
     print(json.dumps(done))
 
 
+def fails(kind, call, *args, **more):
+    try:
+        call(*args, **more)
+    except kind as e:
+        return e
+    raise AssertionError(f"{call} of {args} did not fail")
+
+def refused(code, h, *args, **more):
+    e = fails(Refused, h.exec, *args, **more)
+    assert e.args[0] == code and code in CODES, e
+
+def endings(start, workspace):
+    big, begin = bytes(40 << 20), time.monotonic()  # more than the helper holds for a command that reads nothing
+    for script in ("sleep 1; echo; exec sleep 600", "exec yes"):  # the second needs a reader to end
+        h = start()
+        fails(ZeroDivisionError, h.exec, ["sh", "-c", script], workspace, stdin=big, on_output=lambda *out: 1 / 0)
+        assert "close" in str(fails(ChannelError, h.exec, ["true"], workspace))
+        assert h.close() == 0
+    with start() as h:
+        threading.Timer(1, h.cancel).start()
+        assert h.exec(["sleep", "600"], workspace, stdin=big)["cancelled"]
+    with start() as h:  # two ids that are not exec's
+        h.send(900, "exec_start", argv=["sleep", "600"], cwd=workspace, env={}, token=b"t")
+        refused("busy", h, ["true"], workspace)
+        fails(TypeError, h.exec, ["true"], workspace, stdin="no bytes")
+        assert h.close() == 0
+    h = start()
+    h.process.kill(), h.process.wait()
+    assert "ended" in str(fails(ChannelError, h.exec, ["true"], workspace, stdin=big))
+    h.cancel()
+    assert h.close() == -9
+    assert time.monotonic() - begin < 60, "something waited for a command"
+
+
 def helper(path, workspace):
+    faulthandler.dump_traceback_later(120, exit=True)
     policy = {
         "v": 2, "writable_roots": [workspace], "readable_roots": [], "protected": [workspace + "/secret"],
         "mounts": [], "network": {"mode": "off"}, "env_allow": ["PATH", "GREETING"], "scratch": "tmpfs",
@@ -97,19 +128,20 @@ def helper(path, workspace):
     seen = []
     sh("echo a; echo b", on_output=lambda stream, data: seen.append(data))
     assert b"".join(seen) == b"a\nb\n", seen
-    for argv, code in ((["mke"], "spawn_failed"), (["true"], "refused")):
-        bad = {**policy, "writable_roots": [workspace + "/none"]}
-        try:
-            h.exec(argv, workspace, **({"policy": bad} if code == "refused" else {}))
-            raise AssertionError(f"{argv} ran")
-        except Refused as e:
-            assert e.args[0] == code and code in CODES, e
+    refused("spawn_failed", h, ["mke"], workspace)
+    refused("refused", h, ["true"], workspace, policy={**policy, "writable_roots": [workspace + "/none"]})
     ready = threading.Event()
     threading.Thread(target=lambda: (ready.wait(), h.cancel())).start()
     r = sh("echo ready; exec sleep 600", on_output=lambda stream, data: ready.set())
     assert r["cancelled"] and r["code"] == 143, r
     assert sh("echo still here")["stdout"] == b"still here\n"
+    for argv, cwd in ((["true"], "w1"), ([], workspace)):  # not accepted
+        refused("malformed_frame", h, argv, cwd)
+    assert sh("true", stdin=bytes(200 << 20))["code"] == 0  # more than the helper answers unread
+    assert sh("echo still here")["stdout"] == b"still here\n"
     assert h.close() == 0
+    assert fails(ChannelError, h.exec, ["true"], workspace)
+    endings(lambda: Helper(path, policy, "--require-enforced"), workspace)
     assert KINDS.keys() >= {"hello", "exec_exit"}
     print("ok")
 
