@@ -83,7 +83,7 @@ export function decode(packed) { // one frame without its length; an integer may
 }
 
 export class Helper { // one helper, one command at a time; policy is an object, or its msgpack
-  last = 1; feeds = 0; runs = false; frames = this.read();
+  last = 1; runs = false; frames = this.read();
   static async start(path, policy, ...flags) {
     const h = new Helper(), base = data(policy) ? policy : encodeMap(policy);
     h.child = spawn(path, flags, { stdio: ["pipe", "pipe", "inherit", "pipe"] }); // the last is descriptor 3
@@ -106,8 +106,8 @@ export class Helper { // one helper, one command at a time; policy is an object,
   next = async () => (await this.frames.next()).value ?? gone();
   rest = async () => { try { for await (const frame of this.frames); } catch {} }; // unread, it holds the helper up
   write = (frame) => new Promise((done) => this.child.stdin.write(frame, done)).then((e) => e && gone()); // "drain" may never come
-  async feed(id, input) { // nobody reads the answers to what comes behind the end
-    for (let at = 0; this.feeds === id && (at === 0 || at < input.length); at += CHUNK)
+  async feed(id, input) {
+    for (let at = 0; at === 0 || at < input.length; at += CHUNK)
       await this.write(encode(id, "exec_stdin", { data: input.subarray(at, at + CHUNK), eof: at + CHUNK >= input.length }));
   }
   // exec gives exec_exit's body with stdout and stderr added, unless onOutput(stream, data) takes them; if that throws, close.
@@ -116,12 +116,12 @@ export class Helper { // one helper, one command at a time; policy is an object,
     const id = ++this.last, input = Buffer.from(stdin), got = { stdout: [], stderr: [] };
     const take = onOutput ?? ((stream, bytes) => got[stream].push(Buffer.from(bytes)));
     const start = encode(id, "exec_start", { argv, env, cwd, token: randomBytes(16), policy, limits });
-    [this.runs, this.feeds] = [true, id];
+    this.runs = true;
     this.write(start).then(() => this.feed(id, input)).catch(() => {}); // the helper ended: the loop says so
     for (;;) {
       const { id: whose, kind, body } = await this.next(), code = kind === "error" ? body.code : "";
       if (whose == id && (kind === "exec_exit" || !["", "no_exec", "proto_mismatch"].includes(code))) {
-        [this.runs, this.feeds] = [false, 0];
+        this.runs = false;
         if (code) throw Object.assign(new Refused(`${code}: ${body.msg}`), { code });
         return { ...body, stdout: Buffer.concat(got.stdout), stderr: Buffer.concat(got.stderr) };
       }
@@ -131,9 +131,8 @@ export class Helper { // one helper, one command at a time; policy is an object,
         throw this.rest(), new ChannelError(`unexpected ${kind}: ${body.msg ?? ""}`); // other errors end nothing
     }
   }
-  // What must not wait behind input that no command reads: SIGTERM ends the helper in order, too.
-  urge(sent, late = setTimeout(() => this.child.kill(), 1000)) {
-    this.feeds = 0;
+  urge(sent) { // what must not wait behind input that no command reads
+    const late = setTimeout(() => this.child.kill(), 1000); // SIGTERM: it ends in order, too
     return sent.catch(() => {}).finally(() => clearTimeout(late)); // exec says that it ended
   }
   cancel = () => this.urge(this.write(encode(this.last, "cancel", {}))); // exec returns, with cancelled

@@ -73,10 +73,11 @@ def ready(pipe, events, seconds):
     (poll := select.poll()).register(pipe, events)
     return poll.poll(seconds * 1000)
 
+
 class Helper:
     """One helper, one command at a time. policy is a dict, or msgpack; flags are the server's."""
     def __init__(self, path, policy, *flags):
-        self.last, self.feeds, self.runs, self.writes, self.reads = 1, 0, False, threading.Lock(), threading.RLock()
+        self.last, self.runs, self.writes, self.reads = 1, False, threading.Lock(), threading.RLock()
         with tempfile.NamedTemporaryFile() as f:  # the policy must be descriptor 3
             f.write(policy if isinstance(policy, bytes) else msgpack.packb(canonical(policy)))
             f.flush()
@@ -106,13 +107,13 @@ class Helper:
             if self.runs: raise ChannelError("the last exec was left before its command ended: close this helper")
             rest, got, self.last = memoryview(stdin), {"stdout": [], "stderr": []}, self.last + 1
             self.send(self.last, "exec_start", argv=argv, cwd=cwd, env=env or {}, token=os.urandom(16), **replace)
-            self.runs, self.feeds = True, self.last
+            self.runs = True
             threading.Thread(target=self.feed, args=(self.last, rest), daemon=True).start()
             while True:
                 ident, kind, body = self.read()
                 code = body["code"] if kind == "error" else ""
                 if ident == self.last and (kind == "exec_exit" or code not in ("", "no_exec", "proto_mismatch")):
-                    self.runs, self.feeds = False, 0
+                    self.runs = False
                     if code: raise Refused(code, body["msg"])
                     return {**body, **{k: b"".join(v) for k, v in got.items()}}
                 if kind == "exec_out" and ident == self.last:
@@ -122,11 +123,9 @@ class Helper:
 
     def feed(self, ident, rest):
         for at in range(0, max(len(rest), 1), 65536):
-            if self.feeds == ident:  # nobody reads the answers to what comes behind the end
-                self.send(ident, "exec_stdin", data=bytes(rest[at:at + 65536]), eof=at + 65536 >= len(rest))
+            self.send(ident, "exec_stdin", data=bytes(rest[at:at + 65536]), eof=at + 65536 >= len(rest))
 
     def urge(self, act):  # what must not wait behind input that no command reads
-        self.feeds = 0
         mine = self.writes.acquire(timeout=1)
         with contextlib.suppress(OSError, ValueError):  # it ended, or is closed
             act() if mine and ready(self.process.stdin, select.POLLOUT, 1) else self.process.terminate()  # in order
