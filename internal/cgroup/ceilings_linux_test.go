@@ -33,7 +33,7 @@ func TestCeilingsAsTheWitnessReadsThem(t *testing.T) {
 			t.Errorf("%s: %q, %v", file, got, err)
 		}
 	}
-	must(t, g.Lower())
+	must(t, g.LowerTo(Scaffold))
 	if m := stat(t, g.Path()); m.Pids.Limit != 6 || g.Allowance() != Scaffold {
 		t.Errorf("lowered: pids %d, allowance %d", m.Pids.Limit, g.Allowance())
 	}
@@ -53,7 +53,7 @@ func TestQuickerThanTheLowering(t *testing.T) {
 		cmd := role(g, "wait")
 		cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", "for i in 1 2 3 4 5; do sleep 600 & done; echo ready; read x"}
 		startReady(t, cmd) // six tasks, as many as four and bubblewrap's two
-		err := g.Lower()
+		err := g.LowerTo(Scaffold)
 		var exceeded *ExceededError
 		if errors.As(err, &exceeded) != over || !over && err != nil {
 			t.Errorf("pids %d: %v", pids, err)

@@ -191,7 +191,7 @@ func TestEventsWithoutCeilings(t *testing.T) {
 	if g.Allowance() != 0 {
 		t.Errorf("allowance %d", g.Allowance())
 	}
-	must(t, g.Lower())
+	must(t, g.LowerTo(Scaffold))
 	must(t, g.Remove(0))
 }
 

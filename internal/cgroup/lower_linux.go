@@ -9,14 +9,11 @@ import (
 	"sandboxd/protocol"
 )
 
-// Lower takes away what only stage 2 needed and leaves bubblewrap's share: call it
-// when the command has been executed (fd 4 has ended). A ceiling below the present
-// number of tasks kills nothing; it stops forks.
-func (g *Group) Lower() error { return g.LowerTo(Scaffold) }
-
-// LowerTo is Lower for a start without bubblewrap, beside which nothing stays. An
-// [*ExceededError] means that the command was quicker: it used the share that was
-// stage 2's, and has more tasks than the policy's pids.
+// LowerTo takes away what only stage 2 needed and leaves what stays beside the command:
+// [Scaffold], or nothing without bubblewrap. Call it when the command has been executed
+// (fd 4 has ended). A ceiling below the present number of tasks kills nothing; it stops
+// forks. An [*ExceededError] means that the command was quicker: it used the share that
+// was stage 2's, and has more tasks than the policy's pids.
 func (g *Group) LowerTo(scaffold uint64) error {
 	if g.limits.Pids == 0 || g.allowance.Load() <= scaffold {
 		return nil

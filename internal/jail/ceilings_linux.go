@@ -11,16 +11,13 @@ import (
 	"sandboxd/internal/report"
 )
 
-// CgroupBaseEnv names the base where --cgroup-base does not.
-const CgroupBaseEnv = "SANDBOXD_CGROUP_BASE"
-
 // removeBound is how long a cgroup may take to become empty after a kill.
 const removeBound = 5 * time.Second
 
 // openBase looks for a place for ceilings and removes what killed helpers left
 // there.
 func (h *Host) openBase() {
-	h.base, h.noBase = cgroup.Open(h.CgroupBase, os.Getenv(CgroupBaseEnv))
+	h.base, h.noBase = cgroup.Open(h.CgroupBase, os.Getenv(cgroup.BaseEnv))
 	if h.base != nil {
 		h.base.Sweep()
 	}

@@ -193,16 +193,19 @@ type Failure struct {
 	Msg   string // for a person, with the errno's name; no secrets
 }
 
-// Steps of stage 2, in their order.
+// Steps of stage 2, in the order in which Linux makes them. A standby makes the first
+// three of the command, and [StepVerify] once more, after [StepRequire]; macOS makes
+// [StepSession] and [StepSeatbelt] first. [StepLandlock] is also the enforcement, after
+// [StepNoNewPrivs].
 const (
 	StepSpec        = "spec"       // the specification could not be read
-	StepSession     = "session"    // setsid
 	StepCommand     = "command"    // the Command of a standby could not be read
 	StepChdir       = "chdir"      // the working directory
 	StepLookup      = "lookup"     // argv[0]: ENOENT not found, EACCES not executable, EISDIR
 	StepNamespaces  = "namespaces" // a namespace is the helper's own: bubblewrap made none
 	StepPrivileges  = "privileges" // a capability is left, or a user namespace can be made
 	StepView        = "view"       // a mount is missing, writable, or in no plan
+	StepSession     = "session"    // setsid
 	StepSeatbelt    = "seatbelt"   // macOS: the profile does not deny, or does not allow, what it must
 	StepVerify      = "verify"     // an inode is not what it must be
 	StepLandlock    = "landlock"   // building or enforcing the ruleset
@@ -212,6 +215,6 @@ const (
 	StepDescriptors = "descriptors" // the command's streams, close-on-exec for the rest
 	StepSeccomp     = "seccomp"     // installing, or reading back that it is not there
 	StepRequire     = "require"     // a layer of Spec.Require is a skip: "refused", not "spawn_failed"
-	StepInternal    = "internal"    // a defect in stage 2 itself
 	StepExec        = "exec"        // execve
+	StepInternal    = "internal"    // a defect in stage 2 itself, at any moment
 )
