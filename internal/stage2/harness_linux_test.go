@@ -66,6 +66,7 @@ type world struct {
 	jailed  bool
 	image   string // the test binary, where every user can execute it
 	dir     string // writable by the user, and in the jail
+	groups  int    // supplementary ones
 	limits  string // shell text before stage 2 starts: ulimit, trap
 	extra   []string
 	without []string // words of the command line that are left out
@@ -215,6 +216,9 @@ func (w world) run(t *testing.T, specification []byte) ran {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if w.user.UID != os.Getuid() {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(w.user.UID), Gid: uint32(w.user.GID)}
+	}
+	if w.groups > 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(w.user.UID), Gid: uint32(w.user.GID), Groups: manyGroups(w.groups)}
 	}
 	if w.gone {
 		unix.Close(pair[0])

@@ -36,17 +36,29 @@ func (p *process) openStatus() *spec.Failure {
 	return nil
 }
 
+// readStatus reads to the end: a member of thousands of groups has a long line of them
+// before the rest (setgroups(2) allows 65,536). Mostly the first buffer is enough.
 func readStatus(fd int) (status, error) {
 	buf := make([]byte, 8192)
-	n, err := unix.Pread(fd, buf, 0)
-	if err != nil {
-		return status{}, err
+	for n := 0; ; {
+		m, err := unix.Pread(fd, buf[n:], int64(n))
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			return status{}, err
+		case m == 0:
+			return parseStatus(buf[:n]), nil
+		}
+		if n += max(m, 0); n == len(buf) {
+			buf = append(buf, make([]byte, len(buf))...)
+		}
 	}
-	return parseStatus(buf[:n]), nil
 }
 
 func parseStatus(b []byte) (s status) {
-	for line := range bytes.Lines(b) {
+	for len(b) > 0 { // bytes.Lines would have the caller's buffer allocated
+		var line []byte
+		line, b, _ = bytes.Cut(b, []byte("\n"))
 		key, value, _ := bytes.Cut(bytes.TrimSpace(line), []byte(":"))
 		base := 10
 		switch string(key) {
