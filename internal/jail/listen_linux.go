@@ -28,16 +28,19 @@ func (s *supervision) listen() {
 	}
 }
 
-// look waits for the end of the payload on its pidfd.
+// askEvery is how often the payload is looked at where there is no waiting for it.
+const askEvery = 10 * time.Millisecond
+
+// look waits for the end of the payload on its pidfd. A wait that fails is no end: the
+// pidfd itself is asked then.
 func (s *supervision) look() {
 	defer close(s.looked)
-	err := s.exit.Wait()
-	select {
-	case <-s.quit: // it was interrupted
-		if err != nil {
+	for err := s.exit.Wait(); err != nil && !exited(s.p.payloadFD); {
+		select {
+		case <-s.quit:
 			return
+		case <-time.After(askEvery):
 		}
-	default:
 	}
 	close(s.gone)
 }
