@@ -136,6 +136,33 @@ func TestLeftoverThatCannotDie(t *testing.T) {
 	})
 }
 
+// Neither do a cancel and its KILL keep that from being said.
+func TestLeftoverOfACancel(t *testing.T) {
+	eachMode(t, func(t *testing.T, m mode) {
+		fs := m.stuckDir()
+		tag := uniqueSleep()
+		c := m.connect(m.policy())
+		c.start(2, m.dir, "sh", "-c", "trap '' TERM; ls stuck/"+tag+" & echo ready; wait; sleep 600")
+		c.waitOut(2, "ready")
+		fs.hangs()
+		c.send(2, protocol.Cancel{})
+		r := c.collect(2)
+		if r.exit == nil || r.exit.Code != 137 || !r.exit.Cancelled || !strings.Contains(r.entries(), "did not die after SIGKILL") {
+			t.Errorf("got %+v %+v", r.exit, r.fail)
+		}
+		r = c.sh(3, m.dir, "echo hi")
+		if r.exit.WallMS > 4000 || strings.Contains(r.entries(), "did not die") {
+			t.Errorf("the next one: %+v", r.exit)
+		}
+		c.send(9, protocol.Shutdown{})
+		if code := c.wait(); code != 1 || !strings.Contains(c.stderr.String(), "could not be ended") {
+			t.Errorf("exit %d: %s", code, c.stderr)
+		}
+		fs.end()
+		testenv.Eventually(t, "the end of what was left", func() bool { return len(tagged(tag)) == 0 })
+	})
+}
+
 func (r result) entries() string {
 	if r.exit == nil {
 		return ""

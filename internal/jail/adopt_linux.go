@@ -53,10 +53,7 @@ func (k *keeper) fits(r *Run, j *job) bool {
 	case <-late.C:
 		return false
 	}
-	k.p.mu.Lock()
-	gone := k.p.reaped
-	k.p.mu.Unlock()
-	if gone || !k.parked {
+	if k.p.gone() || !k.parked {
 		return false
 	}
 	ev, err := pollOnce(k.p.table, unix.POLLPRI, 0)

@@ -62,7 +62,7 @@ func TestKillTakesTheCgroup(t *testing.T) {
 				t.Fatal(err)
 			}
 			forks.Lock() // hides it from the walk, which would find it as well
-			forks.known[stray.Process.Pid] = true
+			forks.known[stray.Process.Pid] = &process{}
 			forks.Unlock()
 			defer func() {
 				forks.Lock()

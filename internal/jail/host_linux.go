@@ -12,7 +12,6 @@ import (
 	"sandboxd/internal/cgroup"
 	"sandboxd/internal/host"
 	"sandboxd/internal/host/probe"
-	"sandboxd/internal/leash"
 	"sandboxd/internal/report"
 	"sandboxd/internal/roots"
 	"sandboxd/internal/stage2/spec"
@@ -29,7 +28,7 @@ type Host struct {
 	path       string // the helper's inherited PATH
 	namespaces []spec.Namespace
 	mounts     *mountTable
-	leash      *leash.Leash // nil without bubblewrap
+	leash      *tether // nil without bubblewrap
 	memory     roots.Memory
 	private    roots.Private
 	base       *cgroup.Base // nil: noBase says why

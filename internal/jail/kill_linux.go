@@ -93,17 +93,17 @@ func (s *supervision) sweep(limit time.Duration) bool {
 	for bound := newPatience(limit); ; time.Sleep(time.Millisecond) {
 		late := bound.over() // before the look: the last word is what that shows
 		left, err := s.offspring()
-		left = slices.DeleteFunc(left, func(pid int) bool { return pid == s.p.pid }) // reap has that one
+		left = slices.DeleteFunc(left, func(pid int) bool { return pid == s.p.pid && !s.p.gone() }) // reap has that one
 		listed := ticks()
 		for _, pid := range left {
 			_ = signalPid(s.table, pid, unix.SIGKILL, listed)
-			reapChild(pid)
+			forks.reap(pid)
 		}
 		if err == nil && len(left) == 0 {
 			return true
 		}
 		if late {
-			forks.leave(s.table, left)
+			forks.leave(s.table, left, s.p)
 			return false
 		}
 	}
@@ -115,33 +115,31 @@ func (s *supervision) sweep(limit time.Duration) bool {
 func (s *supervision) offspring() ([]int, error) {
 	forks.Lock()
 	defer forks.Unlock()
-	mine := s.p.pid
-	if s.reaped { // the number may be another's by now
-		mine = 0
-	}
-	return descendants(pruned{s.table, forks.known, forks.left, mine}, os.Getpid())
+	mine := s.p
+	return descendants(pruned{s.table, &forks, mine}, os.Getpid())
 }
 
-// leave notes what did not die.
-func (f *children) leave(t procTable, pids []int) {
+// leave notes what did not die. The execution that it is of still sees it: there it has
+// to die, and to be told of, as long as there is time, and so has what is below it.
+func (f *children) leave(t procTable, pids []int, of *process) {
 	f.Lock()
 	defer f.Unlock()
 	for _, pid := range pids {
 		if row, err := t.stat(pid); err == nil {
-			f.left[pid] = row.start
+			f.left[pid] = leftover{row.start, of}
 		}
 	}
 }
 
-// leaveLater does the same for one, and waits for no fork that hangs.
-func (f *children) leaveLater(t procTable, pid int) {
-	row, err := t.stat(pid)
-	if err != nil {
+// leaveLater does the same for the namespace's init, and waits for no fork that hangs.
+func (f *children) leaveLater(t procTable, of *process) {
+	row, err := t.stat(of.init)
+	if err != nil || unix.PidfdSendSignal(of.initFD, 0, nil, 0) == unix.ESRCH { // it was another's row
 		return
 	}
 	note := func() {
 		defer f.Unlock()
-		f.left[pid] = row.start
+		f.left[of.init] = leftover{row.start, of}
 	}
 	if f.TryLock() {
 		note()
@@ -157,33 +155,49 @@ func (f *children) bury(t procTable) {
 		return
 	}
 	defer f.Unlock()
-	for pid, start := range f.left {
+	for pid, l := range f.left {
 		row, err := t.stat(pid)
-		if err != nil || row.start != start || !f.known[pid] && reapChild(pid) {
+		if err != nil || row.start != l.start || !f.owns(pid) && reapChild(pid) {
 			delete(f.left, pid)
 		}
 	}
 }
 
-// pruned hides the helper's own children, but for one, and what an earlier execution
-// left, with all below them.
+// owns says whether a number that was listed is one of the helper's own children, and
+// not of what has it by now. The caller has the lock.
+func (f *children) owns(pid int) bool {
+	p := f.known[pid]
+	return p != nil && !p.gone()
+}
+
+// reap collects an orphan. What was listed without the lock may be an own child by now.
+func (f *children) reap(pid int) {
+	f.Lock()
+	defer f.Unlock()
+	if !f.owns(pid) {
+		reapChild(pid)
+	}
+}
+
+// pruned hides the helper's own children, but for one, and what another execution
+// left, with all below them. A number alone hides nobody: a command that forks often
+// enough gets any of them.
 type pruned struct {
 	procTable
-	hidden map[int]bool
-	left   map[int]uint64
-	but    int
+	forks *children
+	mine  *process
 }
 
 func (t pruned) hides(pid int) bool {
-	if pid == t.but {
+	if t.forks.owns(pid) {
+		return t.forks.known[pid] != t.mine
+	}
+	l, left := t.forks.left[pid]
+	if !left || l.of == t.mine {
 		return false
 	}
-	start, left := t.left[pid]
-	if left {
-		row, err := t.stat(pid)
-		left = err == nil && row.start == start
-	}
-	return left || t.hidden[pid]
+	row, err := t.stat(pid)
+	return err == nil && row.start == l.start
 }
 
 func (t pruned) children(pid int) ([]int, error) {
@@ -228,7 +242,7 @@ func (s *supervision) reapOrphans() {
 		}
 	}
 	for _, pid := range kids {
-		if !forks.known[pid] {
+		if !forks.owns(pid) {
 			reapChild(pid)
 		}
 	}
@@ -240,6 +254,13 @@ func reapChild(pid int) bool {
 	var ws unix.WaitStatus
 	got, err := unix.Wait4(pid, &ws, unix.WNOHANG, nil)
 	return err == nil && got == pid
+}
+
+// reapPidfd collects what a pidfd is of, whatever has its number by now.
+func reapPidfd(fd int) bool {
+	var si unix.Siginfo
+	err := unix.Waitid(unix.P_PIDFD, fd, &si, unix.WEXITED|unix.WNOHANG, nil)
+	return err == nil && si.Signo != 0
 }
 
 // alone says whether init has nobody left in its namespace but itself, and so nobody
@@ -306,11 +327,15 @@ func (s *supervision) gather() bool {
 		}
 		gone := ends(p.initFD, bound)
 		clean = clean && gone
-		if !reapChild(p.init) {
-			forks.leaveLater(s.table, p.init)
+		if !reapPidfd(p.initFD) {
+			forks.leaveLater(s.table, p)
 		}
 	} else if p.jailed {
-		clean = s.sweep(KillBound) && clean
+		bound := KillBound
+		if s.lingers { // the same
+			bound = harvestEvery
+		}
+		clean = s.sweep(bound) && clean
 	}
 	for _, fd := range []int{p.initFD, p.payloadFD, p.table} {
 		if fd >= 0 {

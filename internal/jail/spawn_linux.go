@@ -43,12 +43,18 @@ type process struct {
 
 // forks keeps the helper's own children apart from orphans that a subreaper
 // inherits: a fork and its registration are one step for whoever looks.
-var forks = children{known: map[int]bool{}, left: map[int]uint64{}}
+var forks = children{known: map[int]*process{}, left: map[int]leftover{}}
 
 type children struct {
 	sync.Mutex
-	known map[int]bool   // scaffoldings that are not reaped
-	left  map[int]uint64 // what could not be killed, with its start: no later execution's
+	known map[int]*process // the helper's own; an entry counts only until that was reaped
+	left  map[int]leftover // what could not be killed: no later execution's
+}
+
+// leftover is a process and the execution that it is of.
+type leftover struct {
+	start uint64
+	of    *process
 }
 
 // memfd makes a sealed in-memory file that holds b, read from its start.
@@ -153,7 +159,7 @@ func (p *process) fork(path string, argv []string, attr *os.ProcAttr) error {
 		return err
 	}
 	p.pid = p.os.Pid
-	forks.known[p.pid] = true
+	forks.known[p.pid] = p
 	return nil
 }
 
@@ -173,8 +179,18 @@ func (p *process) reap() {
 	p.mu.Unlock()
 	p.exit <- st // first: another fork may hang under the lock
 	forks.Lock()
-	delete(forks.known, p.pid)
-	forks.Unlock()
+	defer forks.Unlock()
+	if forks.known[p.pid] == p { // the number may be the next one's by now
+		delete(forks.known, p.pid)
+	}
+}
+
+// gone says whether the child was reaped. As long as it was not, its number was no
+// other's in whatever was listed before.
+func (p *process) gone() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.reaped
 }
 
 // zombie says whether the scaffolding has ended: reap tells it, or is about to.

@@ -2,26 +2,37 @@ package jail
 
 import "sandboxd/internal/leash"
 
-// tie starts the process that ends what a killed helper leaves, while bubblewrap is
-// tried. The function that it gives has it, or ends it again where no jail will be built.
-func tie() func(wanted bool) (*leash.Leash, error) {
+// tether is the process that ends what a killed helper leaves. It is no orphan of a
+// command, until it was ended: from then on its number is whose it will be.
+type tether struct {
+	*leash.Leash
+	child *process
+}
+
+// tie starts it while bubblewrap is tried. The function that it gives has it, or ends it
+// again where no jail will be built.
+func tie() func(wanted bool) (*tether, error) {
 	type result struct {
-		l   *leash.Leash
+		l   *tether
 		err error
 	}
 	done := make(chan result, 1)
 	go func() {
-		forks.Lock() // it is no orphan of a command
+		forks.Lock()
 		defer forks.Unlock()
-		var l *leash.Leash
-		var err error
-		onForker(func() { l, err = leash.Start() })
-		if l != nil {
-			forks.known[l.Pid()] = true
+		var r result
+		onForker(func() {
+			var l *leash.Leash
+			if l, r.err = leash.Start(); l != nil {
+				r.l = &tether{l, &process{pid: l.Pid()}}
+			}
+		})
+		if r.l != nil {
+			forks.known[r.l.child.pid] = r.l.child
 		}
-		done <- result{l, err}
+		done <- r
 	}()
-	return func(wanted bool) (*leash.Leash, error) {
+	return func(wanted bool) (*tether, error) {
 		r := <-done
 		if wanted {
 			return r.l, r.err
@@ -31,4 +42,13 @@ func tie() func(wanted bool) (*leash.Leash, error) {
 		}
 		return nil, nil
 	}
+}
+
+// End reaps it. It takes no lock under which a fork may hang: what was reaped counts no
+// more, and stands in the way of no other with its number.
+func (t *tether) End() {
+	t.child.mu.Lock()
+	defer t.child.mu.Unlock()
+	t.Leash.End()
+	t.child.reaped = true
 }
