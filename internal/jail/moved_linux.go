@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"errors"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -45,13 +46,14 @@ func (j *job) look() []stamp {
 
 // sweepStandIns removes what bubblewrap made where the host took a mount point away: in
 // a directory that the command may write, which it is of the host.
-func (j *job) sweepStandIns() {
+func (j *job) sweepStandIns() error {
 	if j.bwrap == nil || j.looked.IsZero() {
-		return
+		return nil
 	}
 	if j.built.IsZero() {
 		j.built = time.Now()
 	}
+	var errs []error
 	for i, was := range j.stamps {
 		op := j.plan.Ops[i]
 		if was.id == (host.ID{}) || op.Node.Kind == host.Dir && !op.Placeholder {
@@ -63,9 +65,10 @@ func (j *job) sweepStandIns() {
 		}
 		// What nothing held open may have given its number to the stand-in.
 		if now, ok := stampOf(path); ok && (now.id != was.id || now.changed != was.changed) {
-			roots.RemoveStandIn(path, j.reached, j.looked, j.built)
+			errs = append(errs, roots.RemoveStandIn(path, j.reached, j.looked, j.built))
 		}
 	}
+	return errors.Join(errs...)
 }
 
 // moved says whether the host mounted or unmounted something since the job looked, or

@@ -169,7 +169,7 @@ func (j *job) outcome(e ended) report.Outcome {
 // release takes what the execution put on the host away again.
 func (j *job) release() error {
 	err := errors.Join(j.dissolve(), j.places.Release())
-	j.sweepStandIns()
+	err = errors.Join(err, j.sweepStandIns())
 	if j.reached != nil {
 		err = errors.Join(err, j.reached.Close())
 	}

@@ -124,6 +124,23 @@ func emptyDir(fd int) bool {
 	return err == io.EOF || errors.Is(err, os.ErrNotExist)
 }
 
+// bare says of a directory that is open for reading that nothing is in it.
+func bare(fd int) bool {
+	var buf [1024]byte
+	if _, err := unix.Seek(fd, 0, unix.SEEK_SET); err != nil {
+		return false
+	}
+	for {
+		n, err := unix.ReadDirent(fd, buf[:])
+		if err != nil || n == 0 {
+			return err == nil
+		}
+		if _, _, names := unix.ParseDirent(buf[:n], 1, nil); len(names) > 0 { // but "." and ".."
+			return false
+		}
+	}
+}
+
 // holds says whether a placeholder file still has exactly its contents.
 func holds(fd int, content string) bool {
 	buf := make([]byte, len(content)+1)

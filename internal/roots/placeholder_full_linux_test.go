@@ -64,7 +64,7 @@ func TestAdmitTakesOnlyWhatWasMade(t *testing.T) {
 		make       func() error
 		admitted   bool
 	}{
-		{"a file", file, func() error { return os.WriteFile(file, nil, 0) }, true},
+		{"a file, whose descriptor is held", file, func() error { return os.WriteFile(file, nil, 0) }, false},
 		{"a directory", tree, func() error { return os.Mkdir(tree, 0) }, true},
 		{"a directory where a file was made", file, func() error { return os.Mkdir(file, 0) }, false},
 		{"a file where a directory was made", tree, func() error { return os.WriteFile(tree, nil, 0) }, false},

@@ -27,6 +27,7 @@ type placeholder struct {
 	id     host.ID // of what is held
 	own    bool    // made here
 	made   host.ID // what was made here, while its lock is not yet had
+	pin    int     // on it, meanwhile: without it another file could get its number
 	whole  bool    // it was made with its contents and its mark
 	locked bool
 	at     tree // place within the file system, where known
@@ -73,7 +74,8 @@ func place(op plan.Op, r *Reached) (*placeholder, error) {
 	if err != nil {
 		return nil, refusePlace(op, err)
 	}
-	p := &placeholder{op: op, parent: parent, name: base(op.Path), fd: noFD}
+	p := &placeholder{op: op, parent: parent, name: base(op.Path), fd: noFD, pin: noFD}
+	sweepAside(p)
 	if r.places != nil {
 		p.at, p.known = r.places.treeOf(dir)
 		p.at.path = host.Join(p.at.path, p.name)
@@ -96,15 +98,19 @@ func place(op plan.Op, r *Reached) (*placeholder, error) {
 }
 
 // leadsTo says whether the name still is this inode.
-func (p *placeholder) leadsTo(id host.ID) bool {
+func (p *placeholder) leadsTo(id host.ID) bool { return p.names(p.name, id) }
+
+// names says that of any name in the directory.
+func (p *placeholder) names(name string, id host.ID) bool {
 	var st unix.Stat_t
-	err := unix.Fstatat(int(p.parent.Fd()), p.name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	err := unix.Fstatat(int(p.parent.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW)
 	return err == nil && host.ID{Dev: uint64(st.Dev), Ino: st.Ino} == id
 }
 
 func (p *placeholder) close() {
 	closeFD(p.fd)
-	p.fd = noFD
+	closeFD(p.pin)
+	p.fd, p.pin = noFD, noFD
 	p.parent.Close()
 }
 

@@ -20,7 +20,7 @@ func (p *placeholder) try() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	made, err := p.make()
+	fd, made, err := p.make()
 	unix.Close(spare)
 	if errors.Is(err, unix.ENOENT) { // the directory itself is gone
 		return false, ErrMoved
@@ -28,7 +28,10 @@ func (p *placeholder) try() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	fd, err := openat(int(p.parent.Fd()), p.name, p.openFlags())
+	// A file that was made here is held already: the name may be another's by now.
+	if fd == noFD {
+		fd, err = openat(int(p.parent.Fd()), p.name, p.openFlags())
+	}
 	if made && errors.Is(err, unix.EACCES) {
 		fd, err = p.admit()
 	}
@@ -40,8 +43,13 @@ func (p *placeholder) try() (bool, error) {
 	case err != nil:
 		return false, err
 	}
+	pin := false
 	done := func(ok bool, err error) (bool, error) {
-		if !ok || err != nil {
+		switch {
+		case pin && !ok && err == nil:
+			closeFD(p.pin)
+			p.pin = fd
+		case !ok || err != nil:
 			unix.Close(fd)
 		}
 		return ok, err
@@ -51,8 +59,8 @@ func (p *placeholder) try() (bool, error) {
 		return done(false, err)
 	}
 	id := host.ID{Dev: uint64(st.Dev), Ino: st.Ino}
-	if made {
-		p.made = id
+	if made && (p.op.Class == plan.MaskFile || madeDir(fd, &st)) {
+		p.made, pin = id, true
 	}
 	err = flock(fd, unix.LOCK_SH)
 	if errors.Is(err, unix.EWOULDBLOCK) {
@@ -62,12 +70,13 @@ func (p *placeholder) try() (bool, error) {
 		return done(false, nil)
 	}
 	own := p.made == id || halfMade(&st) && int(st.Uid) == os.Geteuid() && p.unfinished(fd)
-	if own && !p.whole {
-		if err := p.fill(fd); err != nil {
+	if own && !(p.whole && p.made == id) {
+		if err := p.fill(fd, id); err != nil {
 			return done(false, err)
 		}
 	}
-	p.fd, p.id, p.own, p.locked = fd, id, own, err == nil
+	closeFD(p.pin) // its lock would be in the way of the release
+	p.fd, p.id, p.own, p.locked, p.pin = fd, id, own, err == nil, noFD
 	return true, nil
 }
 
@@ -78,51 +87,78 @@ var flock = func(fd, how int) error {
 	return err
 }
 
-// make creates the name; false without an error means that it exists.
-func (p *placeholder) make() (bool, error) {
-	p.whole = false
-	var err error
-	switch {
-	case p.op.Class != plan.MaskFile:
-		err = unix.Mkdirat(int(p.parent.Fd()), p.name, madeDirMode)
-	case p.link(&err):
-		p.whole = err == nil
-	default:
-		var fd int
-		fd, err = unix.Openat(int(p.parent.Fd()), p.name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, madeFileMode)
+// mkdirat and create are variables for the tests of what the host does just after them.
+var mkdirat, create = unix.Mkdirat, unix.Openat
+
+// make creates the name; false without an error means that it exists. A file is given
+// back open: made by name and opened by name again it could be another one.
+func (p *placeholder) make() (fd int, made bool, err error) {
+	fd, dir := noFD, int(p.parent.Fd())
+	whole := false
+	if p.op.Class != plan.MaskFile {
+		err = mkdirat(dir, p.name, madeDirMode)
+	} else if fd, whole = p.link(&err); !whole {
+		fd, err = create(dir, p.name, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC, madeFileMode)
 		if err == nil {
-			unix.Close(fd)
+			_ = unix.Fchmod(fd, madeFileMode) // whatever the umask: it is written by its path in /proc
 		}
 	}
-	if errors.Is(err, unix.EEXIST) {
-		return false, nil
+	if err != nil {
+		closeFD(fd)
+		if errors.Is(err, unix.EEXIST) {
+			err = nil
+		}
+		return noFD, false, err
 	}
-	return err == nil, err
+	p.whole = whole
+	return fd, true, nil
+}
+
+// madeDir says whether the directory that stands where one was made just now is that
+// one, as far as can be seen: mkdir(2) gives no descriptor. Where the file system has
+// modes of its own, so that the sticky bit never is there, being empty has to do.
+func madeDir(fd int, st *unix.Stat_t) bool {
+	if int(st.Uid) != os.Geteuid() || st.Nlink > 2 || !bare(fd) {
+		return false
+	}
+	if mode := st.Mode &^ unix.S_ISGID; mode&unix.S_ISVTX != 0 {
+		return mode&^dirMode == unix.S_IFDIR|unix.S_ISVTX // a umask may have taken the rest
+	}
+	var now unix.Stat_t
+	if unix.Fchmod(fd, st.Mode&0o7777|unix.S_ISVTX) != nil || unix.Fstat(fd, &now) != nil || now.Mode&unix.S_ISVTX == 0 {
+		return true
+	}
+	_ = unix.Fchmod(fd, st.Mode&0o7777) // it takes the bit, so this one was made without: the host's
+	return false
 }
 
 // tmpfile is a variable for the tests of file systems that have none.
 var tmpfile = unix.O_TMPFILE
 
 // link makes a file that has its contents and its mark before it has a name, so that
-// nobody on the host ever reads half of it. False means that this file system has no
-// files without a name (open(2), O_TMPFILE), or takes no mark on one.
-func (p *placeholder) link(why *error) bool {
+// nobody on the host ever reads half of it, and gives it back open. False means that this
+// file system has no files without a name (open(2), O_TMPFILE), or takes no mark on one.
+func (p *placeholder) link(why *error) (int, bool) {
 	fd, err := retry(func() (int, error) {
 		return unix.Openat(int(p.parent.Fd()), ".", tmpfile|unix.O_RDWR|unix.O_CLOEXEC, emptyMode)
 	})
 	if err != nil {
-		return false
+		return noFD, false
 	}
-	defer unix.Close(fd)
 	if _, err := unix.Write(fd, []byte(p.op.Content)); err != nil || unix.Fchmod(fd, p.fileMode()) != nil || !mark(fd) {
-		return false
+		unix.Close(fd)
+		return noFD, false
 	}
 	*why = unix.Linkat(unix.AT_FDCWD, fdPath(fd), int(p.parent.Fd()), p.name, unix.AT_SYMLINK_FOLLOW)
-	return *why == nil || errors.Is(*why, unix.EEXIST)
+	if *why == nil || errors.Is(*why, unix.EEXIST) {
+		return fd, true
+	}
+	unix.Close(fd)
+	return noFD, false
 }
 
-// admit opens what was made just now with a umask that shuts its owner out. Only
-// that: whatever else stands there by now keeps its mode.
+// admit opens a directory that was made just now with a umask that shuts its owner out.
+// Only that: whatever else stands there by now keeps its mode.
 func (p *placeholder) admit() (int, error) {
 	at, err := openat(int(p.parent.Fd()), p.name, walkFlags)
 	if err != nil {
@@ -133,15 +169,11 @@ func (p *placeholder) admit() (int, error) {
 	if err != nil {
 		return noFD, err
 	}
-	kind, mode := host.Dir, uint32(madeDirMode)
-	if p.op.Class == plan.MaskFile {
-		kind, mode = host.File, madeFileMode
-	}
-	if node.Kind != kind || int(node.UID) != os.Geteuid() || node.Nlink > 2 || kind == host.File && node.Nlink > 1 {
+	if p.op.Class == plan.MaskFile || node.Kind != host.Dir || int(node.UID) != os.Geteuid() || node.Nlink > 2 {
 		return noFD, unix.EACCES
 	}
 	// Through /proc, because fchmod(2) takes no O_PATH descriptor.
-	if err := unix.Chmod(fdPath(at), mode); err != nil {
+	if err := unix.Chmod(fdPath(at), madeDirMode); err != nil {
 		return noFD, err
 	}
 	return openat(int(p.parent.Fd()), p.name, p.openFlags())
@@ -164,7 +196,7 @@ func (p *placeholder) openFlags() int {
 
 // fill finishes what was made here, or by a helper that was killed. Without a mark it
 // is still known as this process's own.
-func (p *placeholder) fill(fd int) error {
+func (p *placeholder) fill(fd int, id host.ID) error {
 	if p.op.Class != plan.MaskFile {
 		if mark(fd) {
 			_ = unix.Chmod(fdPath(fd), dirMode)
@@ -174,7 +206,9 @@ func (p *placeholder) fill(fd int) error {
 	if p.op.Content != "" {
 		if err := os.WriteFile(fdPath(fd), []byte(p.op.Content), 0); err != nil {
 			// A file of other contents could harm its readers on the host.
-			return errors.Join(err, unix.Unlinkat(int(p.parent.Fd()), p.name, 0))
+			half := &placeholder{op: p.op, parent: p.parent, name: p.name, fd: fd, id: id}
+			half.op.Content = ""
+			return errors.Join(err, unix.Truncate(fdPath(fd), 0), half.remove())
 		}
 	}
 	if !mark(fd) && p.op.Content == "" {
@@ -187,7 +221,7 @@ func (p *placeholder) fill(fd int) error {
 func (p *placeholder) unfinished(fd int) bool {
 	var buf [maxContent + 1]byte
 	if p.op.Class != plan.MaskFile {
-		return true // a directory that holds something is never removed
+		return bare(fd)
 	}
 	n, err := unix.Pread(fd, buf[:], 0)
 	return err == nil && strings.HasPrefix(p.op.Content, string(buf[:n]))

@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
-
-	"sandboxd/internal/plan"
 )
 
 // Release removes the placeholders that nobody else uses. Call it only when the
@@ -55,29 +53,8 @@ func (p *placeholder) claim() (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("cannot remove the placeholder %q: %w", p.op.Path, err)
 	}
-	if !p.own && !marked(p.fd) || !p.leadsTo(p.id) {
+	if !p.own && !marked(p.fd) {
 		return false, nil // somebody's own
 	}
-	if p.op.Class == plan.MaskFile && !holds(p.fd, p.op.Content) {
-		unmark(p.fd) // written on the host meanwhile
-		return false, nil
-	}
-	return true, nil
-}
-
-// remove ends a claimed placeholder.
-func (p *placeholder) remove() error {
-	flags := unix.AT_REMOVEDIR
-	if p.op.Class == plan.MaskFile {
-		flags = 0
-	}
-	err := unix.Unlinkat(int(p.parent.Fd()), p.name, flags)
-	switch {
-	case err == nil, errors.Is(err, unix.ENOENT):
-		return nil
-	case errors.Is(err, unix.ENOTEMPTY), errors.Is(err, unix.EEXIST):
-		unmark(p.fd) // the host put something there: it is the host's now
-		return nil
-	}
-	return fmt.Errorf("cannot remove the placeholder %q: %w; remove it by hand", p.op.Path, err)
+	return p.intact(p.name), nil
 }

@@ -1,6 +1,7 @@
 package roots
 
 import (
+	"errors"
 	"os"
 	"time"
 
@@ -23,28 +24,41 @@ const tick = 10 * time.Millisecond
 // host had taken away what it was to mount on. It is known by its mode, by being empty,
 // and by not having changed after it was made. Call it only when the jail's init has
 // ended.
-func RemoveStandIn(path string, r *Reached, since, until time.Time) {
+func RemoveStandIn(path string, r *Reached, since, until time.Time) error {
 	if r.again() != nil {
-		return
+		return nil
 	}
 	parent, err := r.Dup(host.Parent(path))
 	if err != nil {
-		return // that went too
+		return nil // that went too
 	}
 	defer parent.Close()
 	var st unix.Stat_t
 	if unix.Fstatat(int(parent.Fd()), base(path), &st, unix.AT_SYMLINK_NOFOLLOW) != nil || !standIn(&st, since, until) {
-		return
+		return nil
 	}
-	p := &placeholder{op: plan.Op{Path: path}, parent: parent, name: base(path), fd: noFD, own: true}
-	if mountsOn([]*placeholder{p})[p] { // another execution's by now
-		return
-	}
-	flags := 0
+	op := plan.Op{Path: path, Class: plan.MaskFile}
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
-		flags = unix.AT_REMOVEDIR
+		op.Class = plan.MaskDir
 	}
-	_ = unix.Unlinkat(int(parent.Fd()), p.name, flags) // a directory only if it is empty
+	p := &placeholder{op: op, parent: parent, name: base(path), fd: noFD, pin: noFD, own: true}
+	if p.fd, err = openat(int(parent.Fd()), p.name, p.openFlags()); err != nil {
+		return nil
+	}
+	defer closeFD(p.fd)
+	// By descriptor, since the look for mounts takes a while: what the host puts there
+	// meanwhile is not this inode.
+	if errors.Is(flock(p.fd, unix.LOCK_EX), unix.EWOULDBLOCK) || unix.Fstat(p.fd, &st) != nil || !standIn(&st, since, until) {
+		return nil
+	}
+	p.id = host.ID{Dev: uint64(st.Dev), Ino: st.Ino}
+	if mountsOn([]*placeholder{p})[p] { // another execution's by now
+		return nil
+	}
+	if unix.Fstat(p.fd, &st) != nil || !standIn(&st, since, until) {
+		return nil
+	}
+	return p.remove() // a directory only if it is empty
 }
 
 // again lets what a survey met be reached after its Close: an idle helper holds nothing of
