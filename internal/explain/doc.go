@@ -35,7 +35,7 @@ func New(p protocol.Policy, f host.Facts, groups []int) (Scene, error) {
 	if err != nil {
 		return Scene{}, err
 	}
-	return Scene{Policy: p, Facts: f, Plan: pl, Audit: plan.AuditOf(pl, p), groups: append([]int{f.GID}, groups...)}, nil
+	return Scene{Policy: p, Facts: f, Plan: pl, Audit: plan.AuditOf(pl, p).On(f), groups: append([]int{f.GID}, groups...)}, nil
 }
 
 // Decider is what of the policy, or besides it, settles a path.

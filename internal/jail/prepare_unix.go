@@ -27,7 +27,7 @@ func (j *job) draft() error {
 			j.plan.Asked[i].ReadOnly = j.readOnly(q.Path)
 		}
 	}
-	j.audit = plan.AuditOf(j.plan, j.req.Policy)
+	j.audit = plan.AuditOf(j.plan, j.req.Policy).On(j.facts)
 	cwd, err := j.plan.CheckCwd(j.req.Cwd, j.facts)
 	if err != nil {
 		return err

@@ -96,7 +96,7 @@ func (a *Audit) count(l lookup, q Asked, pol protocol.Policy) {
 	v := l.at(q.Path)
 	switch q.Origin.List {
 	case listReadable:
-		a.RO += one(v.Effect == ReadOnly)
+		a.RO += a.readOnly(v, q)
 	case listWritable:
 		a.RW += one(v.Effect == ReadWrite && !q.ReadOnly)
 		if v.Op.Class == MountRO {
@@ -104,7 +104,9 @@ func (a *Audit) count(l lookup, q Asked, pol protocol.Policy) {
 		}
 	case listMounts:
 		m := pol.Mounts[q.Origin.Index]
-		a.BindRO += one(m.Access == protocol.ReadOnly && v.Effect == ReadOnly)
+		if m.Access == protocol.ReadOnly {
+			a.BindRO += a.readOnly(v, q)
+		}
 		a.BindRW += one(m.Access == protocol.ReadWrite && v.Effect == ReadWrite && !q.ReadOnly)
 	case listScratch:
 		if v.Op.Class == ScratchTmpfs {
@@ -113,6 +115,40 @@ func (a *Audit) count(l lookup, q Asked, pol protocol.Policy) {
 			a.Scratch = "path"
 		}
 	}
+}
+
+// readOnly counts one path that is to be read only. A mount does not keep a device or a
+// named pipe from being written, read-only or not (a device's is not even that, or it
+// could not be opened): Landlock does.
+func (a *Audit) readOnly(v View, q Asked) int {
+	kind := q.Node.Kind
+	if v.Effect == ReadOnly && (isDevice(kind) && v.Op.Path == q.Path || kind == host.Fifo) {
+		a.byLandlock = append(a.byLandlock, q.Origin)
+	}
+	return one(v.Effect == ReadOnly)
+}
+
+// On is the audit on a host, as far as is known before stage 2 has run.
+func (a Audit) On(f host.Facts) Audit {
+	if f.OS == "linux" && f.LandlockABI == 0 {
+		return a.WithoutLandlock()
+	}
+	return a
+}
+
+// WithoutLandlock is the audit where Landlock was not applied.
+func (a Audit) WithoutLandlock() Audit {
+	a.Skips = a.Skips[:len(a.Skips):len(a.Skips)]
+	for _, o := range a.byLandlock {
+		n := &a.RO
+		if o.List == listMounts {
+			n = &a.BindRO
+		}
+		*n--
+		a.skip("%s %q is not read-only: without Landlock nothing keeps a command from writing a device or a named pipe whose mode lets it", o.name(), o.Path)
+	}
+	a.byLandlock = nil
+	return a
 }
 
 // countProtected judges a protected path: nothing of it may show, at any depth.

@@ -81,6 +81,46 @@ func TestAuditReplays(t *testing.T) {
 	}
 }
 
+// What only Landlock keeps from being written counts as read-only with it alone, and is
+// said without; on macOS there is none, and no mount either.
+func TestAuditWithoutLandlock(t *testing.T) {
+	c := hostCase{tree: func(tr tree) {
+		tr.dir(ws)
+		tr.file("/srv/plain")
+		tr.put("/srv/dev", host.Node{Kind: host.CharDevice})
+		tr.put("/srv/pipe", host.Node{Kind: host.Fifo})
+		tr.put("/srv/rw", host.Node{Kind: host.CharDevice})
+		tr.put("/opt/disk", host.Node{Kind: host.BlockDevice})
+		tr.put("/opt/tree/pipe", host.Node{Kind: host.Fifo})
+	}, p: protocol.Policy{WritableRoots: []string{ws}, ReadableRoots: []string{"/opt/disk", "/opt/tree", "/opt/tree/pipe"},
+		Mounts: []protocol.Mount{ro("/srv/plain"), ro("/srv/dev"), ro("/srv/pipe"), {Path: "/srv/rw", Access: protocol.ReadWrite, Required: true}}}}
+	d, err := c.build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := plan.AuditOf(d.pl, d.p)
+	for _, tc := range []struct {
+		name, want string
+		a          plan.Audit
+		skips      int
+	}{
+		{"Linux", "mounts:ro=3,rw=1,mask=0,absent=0,pin=0,bind_ro=3,bind_rw=1,", a.On(host.Facts{OS: "linux", LandlockABI: 1}), 0},
+		{"Linux without Landlock", "mounts:ro=1,rw=1,mask=0,absent=0,pin=0,bind_ro=1,bind_rw=1,", a.On(host.Facts{OS: "linux"}), 4},
+		{"said once", "mounts:ro=1,rw=1,mask=0,absent=0,pin=0,bind_ro=1,bind_rw=1,", a.WithoutLandlock().WithoutLandlock(), 4},
+		{"macOS", "mounts:ro=3,rw=1,mask=0,absent=0,pin=0,bind_ro=3,bind_rw=1,", a.On(host.Facts{OS: "darwin"}), 0},
+	} {
+		if !strings.HasPrefix(tc.a.String(), tc.want) || len(tc.a.Skips) != len(a.Skips)+tc.skips {
+			t.Errorf("%s: %s, skips %v", tc.name, tc.a, tc.a.Skips)
+		}
+	}
+	said := fmt.Sprint(a.WithoutLandlock().Skips)
+	for _, name := range []string{`mounts[1] "/srv/dev"`, `mounts[2] "/srv/pipe"`, `readable_roots[0] "/opt/disk"`, `readable_roots[2] "/opt/tree/pipe"`} {
+		if !strings.Contains(said, name+" is not read-only") {
+			t.Errorf("%s is not named: %s", name, said)
+		}
+	}
+}
+
 // The seal of a view whose root is granted would turn it read-only.
 func TestSealIsReplayed(t *testing.T) {
 	p := plan.Plan{Ops: []plan.Op{{Path: "/", Class: plan.Writable}, {Path: ws, Class: plan.Writable}, {Path: "/", Class: plan.Seal}}}

@@ -132,4 +132,5 @@ type Audit struct {
 	Base                                      string // "minimal" or "host-view"
 	Digest                                    string // 16 hex digits
 	Skips                                     []Skip
+	byLandlock                                []Origin // counted in RO or BindRO, where only Landlock makes it so
 }

@@ -406,3 +406,19 @@ func TestMoreSkipsThanAreListed(t *testing.T) {
 		}
 	}
 }
+
+// TestReadOnlyByLandlock: a device counts as read-only if stage 2 reported Landlock.
+func TestReadOnlyByLandlock(t *testing.T) {
+	p := protocol.Policy{Mounts: []protocol.Mount{{Path: "/srv/dev", Access: protocol.ReadOnly, Required: true}}}
+	origin, node := plan.Origin{List: "mounts", Path: "/srv/dev"}, host.Node{Kind: host.CharDevice}
+	a := plan.AuditOf(plan.Plan{Ops: []plan.Op{{Path: "/srv/dev", Class: plan.MountRO, Origin: origin, Node: node}},
+		Asked: []plan.Asked{{Origin: origin, Path: "/srv/dev", Node: node}}}, p)
+	for abi, want := range map[uint64]string{7: "bind_ro=1,", 0: "bind_ro=0,"} {
+		o := base()
+		o.Audit, o.Report.LandlockABI = a, abi
+		all := strings.Join(Entries(o), "\n")
+		if !strings.Contains(all, want) || strings.Contains(all, `skip:mounts: mounts[0] "/srv/dev"`) != (abi == 0) {
+			t.Errorf("ABI %d: %s", abi, all)
+		}
+	}
+}
