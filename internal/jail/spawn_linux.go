@@ -41,22 +41,6 @@ type process struct {
 	payloadFD int // its pidfd, -1
 }
 
-// forks keeps the helper's own children apart from orphans that a subreaper
-// inherits: a fork and its registration are one step for whoever looks.
-var forks = children{known: map[int]*process{}, left: map[int]leftover{}}
-
-type children struct {
-	sync.Mutex
-	known map[int]*process // the helper's own; an entry counts only until that was reaped
-	left  map[int]leftover // what could not be killed: no later execution's
-}
-
-// leftover is a process and the execution that it is of.
-type leftover struct {
-	start uint64
-	of    *process
-}
-
 // memfd makes a sealed in-memory file that holds b, read from its start.
 func memfd(name string, b []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
