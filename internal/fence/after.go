@@ -2,6 +2,8 @@ package fence
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"sandboxd/internal/fence/repos"
 )
@@ -15,7 +17,10 @@ func (r Result) Changes() []string {
 	}
 	out := append(repos.Changes(r.before, r.before.Again()), r.path.changes(r.first)...)
 	for _, g := range r.missing {
-		if exists(g.Path) {
+		switch _, err := os.Lstat(g.Path); {
+		case os.IsPermission(err) && repos.Usable(filepath.Dir(g.Path), err) != nil:
+			out = append(out, fmt.Sprintf("whether the command made %q is not known (%v), which was not there: %s; `chmod u+rwx` its directory and look at it before you use it", g.Path, repos.Cause(err), g.Why))
+		case err == nil:
 			out = append(out, fmt.Sprintf("the command made %q, which was not there: %s; remove it if you do not trust the command", g.Path, g.Why))
 		}
 	}

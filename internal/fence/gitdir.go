@@ -28,7 +28,7 @@ func (b *builder) findRepository(writable []string) error {
 	at := filepath.Join(top, ".git")
 	info, err := os.Lstat(at)
 	if err != nil {
-		if found, _ := repos.Find(top, 1); len(found) > 0 {
+		if found, _, _ := repos.Find(top, 1); len(found) > 0 {
 			b.repo.common = top // the workspace is a bare repository
 		}
 		return nil

@@ -30,9 +30,10 @@ func (b *builder) guard() error {
 	if err := b.guardRepositories(); err != nil {
 		return err
 	}
-	defer func() { b.out.path = b.searched(); b.out.first = b.out.path.before() }() // with every guard known
+	defer b.sayClosed()
+	defer func() { b.out.path = b.searched(); b.out.first, _ = b.out.path.before() }() // with every guard known
 	return b.firstOf(func(add adder) {
-		if entries, _ := os.ReadDir(b.repo.top); len(entries) > 0 {
+		if entries, err := os.ReadDir(b.repo.top); err != nil || len(entries) > 0 {
 			b.addAll(add, b.repo.top, WorkspaceGuarded)
 		} else { // git clones into no directory that holds a placeholder
 			for _, g := range WorkspaceGuarded {
@@ -54,13 +55,17 @@ func (b *builder) guard() error {
 // adder guards one path.
 type adder func(path, why string)
 
-// firstOf runs a function that guards paths, all of them, and gives the first error.
+// firstOf runs a function that guards paths, all of them, and gives the first error, or
+// that of a directory that could not be closed.
 func (b *builder) firstOf(all func(add adder)) (err error) {
 	all(func(path, why string) {
 		if e := b.add(path, why); err == nil {
 			err = e
 		}
 	})
+	if b.failed != nil {
+		err, b.failed = b.failed, nil
+	}
 	return err
 }
 
@@ -74,8 +79,10 @@ func (b *builder) executed(g Grant) (paths []string) {
 	for _, name := range g.Execute {
 		at := filepath.Join(g.Path, name)
 		if strings.ContainsRune(name, '*') {
-			paths = append(paths, repos.Places{Dir: g.Path, Pattern: name}.Matches()...)
-		} else if isDir(filepath.Dir(at)) {
+			found, shut := repos.Places{Dir: g.Path, Pattern: name}.Matches()
+			paths = append(paths, found...)
+			b.shutAll(shut)
+		} else if _, err := os.Stat(filepath.Dir(at)); isDir(filepath.Dir(at)) || os.IsPermission(err) {
 			paths = append(paths, at)
 		}
 	}
@@ -113,24 +120,11 @@ func (b *builder) add(path, why string) error {
 	if len(b.out.Guards) == maxGuards {
 		return fmt.Errorf("cannot guard %q: there are %d such paths already, and a policy takes few more; name a narrower workspace, or give --no-guard", path, maxGuards)
 	}
-	missing := false
-	for at := b.anchor(path); at != path; {
-		rest := strings.TrimPrefix(strings.TrimPrefix(path, at), "/")
-		name, _, _ := strings.Cut(rest, "/")
-		at = filepath.Join(at, name)
-		info, err := b.stands(at)
-		switch {
-		case os.IsNotExist(err):
-			missing = true
-		case err != nil:
-			return fmt.Errorf("cannot guard %q: %w; give --no-guard if it need not be", path, err)
-		case info.Mode()&os.ModeSymlink != 0:
-			return unguardable(at)
-		}
-		if missing {
-			break
-		}
+	found, err := b.walk(path)
+	if err != nil || found == closed {
+		return err
 	}
+	missing := found == absent
 	if missing && b.mounted(path) {
 		return fmt.Errorf("cannot keep %q from being made: it lies in a mount; grant its directory with --rw", path)
 	}
@@ -142,6 +136,39 @@ func (b *builder) add(path, why string) error {
 		p.Mounts = append(p.Mounts, protocol.Mount{Path: path, Access: protocol.ReadOnly, Required: true})
 	}
 	return nil
+}
+
+// What walk finds.
+const (
+	there = iota
+	absent
+	closed // with a directory above, to this user or to the command
+)
+
+// walk goes to a path from what is granted above it. No link may be on the way.
+func (b *builder) walk(path string) (found int, err error) {
+	if b.kept(path) {
+		return closed, nil
+	}
+	for at := b.anchor(path); at != path; {
+		rest := strings.TrimPrefix(strings.TrimPrefix(path, at), "/")
+		name, _, _ := strings.Cut(rest, "/")
+		dir := at
+		at = filepath.Join(at, name)
+		info, err := b.stands(at)
+		switch {
+		case os.IsNotExist(err):
+			return absent, nil
+		case os.IsPermission(err):
+			b.barred(dir, err)
+			return closed, nil
+		case err != nil:
+			return there, fmt.Errorf("cannot guard %q: %w; give --no-guard if it need not be", path, err)
+		case info.Mode()&os.ModeSymlink != 0:
+			return there, unguardable(at)
+		}
+	}
+	return there, nil
 }
 
 // How long a placeholder is without its mark after it was made, at most, and how long
@@ -236,7 +263,8 @@ func (b *builder) decided(path string) bool {
 		slices.ContainsFunc(b.in.Open, func(o string) bool { return within(o, path) })
 }
 
+// exists says whether something is there, or may be: what cannot be reached.
 func exists(path string) bool {
 	_, err := os.Lstat(path)
-	return err == nil
+	return !repos.Absent(err)
 }

@@ -1,15 +1,24 @@
 package fence
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+
+	"sandboxd/internal/fence/repos"
 )
 
-// maxPrograms bounds the names of one directory of a PATH that are looked at.
-const maxPrograms = 10_000
+// maxPrograms bounds the names that are listed of one directory that a command may write:
+// of one that has more the names that count are tried. maxOtherPrograms is for one that it
+// may not write, of which each name counts.
+const (
+	maxPrograms      = 10_000
+	maxOtherPrograms = 100_000
+)
 
 // search is the caller's PATH as it is outside, with the directories that a command may
 // write: a program that is made there is run in place of another one's.
@@ -46,46 +55,91 @@ func (b *builder) readOnly(dir string) bool {
 }
 
 // before gives the programs in what a command may write that are found before one in
-// what it may not, with that one.
-func (s search) before() map[string]string {
-	hides := map[string]string{}
+// what it may not, with that one; unseen are directories of these of which some name may
+// be missing.
+func (s search) before() (hides map[string]string, unseen []string) {
+	hides = map[string]string{}
+	var others []string
 	for i, dir := range s.dirs {
 		if !s.open[i] {
 			continue
 		}
-		for _, name := range programs(dir) {
-			for j, other := range s.dirs {
-				at := filepath.Join(other, name)
-				if j == i || !executable(at) {
-					continue
-				}
-				if j < i {
-					break // found first
-				}
-				if !s.open[j] {
-					hides[filepath.Join(dir, name)] = at
-					break
+		names, err := programs(dir, maxPrograms)
+		if err != nil {
+			if others == nil {
+				others, unseen = s.closed()
+			}
+			names = others
+		}
+		for _, name := range names {
+			if at := filepath.Join(dir, name); executable(at) {
+				if other := s.hidden(i, name); other != "" {
+					hides[at] = other
 				}
 			}
 		}
 	}
-	return hides
+	return hides, unseen
 }
 
-// programs lists what can be executed in a directory.
-func programs(dir string) (names []string) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	entries, _ := f.ReadDir(maxPrograms)
-	for _, e := range entries {
-		if executable(filepath.Join(dir, e.Name())) {
-			names = append(names, e.Name())
+// hidden is the program of a name that the one in directory i is found before, "" where
+// that one is found later itself, or what it hides is the command's to change as well.
+func (s search) hidden(i int, name string) string {
+	for j, other := range s.dirs {
+		at := filepath.Join(other, name)
+		if j == i || !executable(at) {
+			continue
+		}
+		if j < i {
+			return "" // found first
+		}
+		if !s.open[j] {
+			return at
 		}
 	}
-	return names
+	return ""
+}
+
+// closed lists the names in what the command may not write.
+func (s search) closed() (names, unseen []string) {
+	seen := map[string]bool{}
+	names = []string{}
+	for i, dir := range s.dirs {
+		if s.open[i] {
+			continue
+		}
+		list, err := programs(dir, maxOtherPrograms)
+		if err != nil {
+			unseen = append(unseen, dir)
+		}
+		for _, name := range list {
+			if !seen[name] {
+				seen[name] = true
+				names = append(names, name)
+			}
+		}
+	}
+	return names, unseen
+}
+
+// programs lists the names in a directory; the error is that there may be more.
+func programs(dir string, most int) (names []string, err error) {
+	if !isDir(dir) { // a fifo would keep who opens it
+		return nil, nil
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, repos.Usable(dir, err)
+	}
+	defer f.Close()
+	names, err = f.Readdirnames(most)
+	if err == nil && len(names) == most {
+		return names, repos.ErrMore
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		return names, nil
+	}
+	return names, repos.Usable(dir, err)
 }
 
 func executable(path string) bool {
@@ -95,11 +149,14 @@ func executable(path string) bool {
 
 // changes says which programs a command put before others.
 func (s search) changes(was map[string]string) (out []string) {
-	now := s.before()
+	now, unseen := s.before()
 	for _, at := range slices.Sorted(maps.Keys(now)) {
 		if was[at] == "" {
 			out = append(out, fmt.Sprintf("the command made %q, which comes before %q on your PATH", at, now[at]))
 		}
+	}
+	for _, dir := range unseen {
+		out = append(out, fmt.Sprintf("the programs in %q, which is on your PATH, could not be looked at, so that the command may have put one before them", dir))
 	}
 	return out
 }

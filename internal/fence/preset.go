@@ -112,6 +112,9 @@ type builder struct {
 	files  []string  // of the user's own git configuration
 	user   []setting // what they say
 	waited time.Duration
+	closed []repos.Shut // what the guard could not look into, and made read-only
+	beyond []string     // caches with more than is looked at
+	failed error        // of what it could not make read-only
 	out    Result
 }
 

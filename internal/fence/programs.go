@@ -92,6 +92,9 @@ func words(command string) []string {
 // because it looks like one. Data that a command is given may change.
 func program(path string, first bool) bool {
 	info, err := os.Stat(path)
+	if os.IsPermission(err) { // what is there, the owner of its directory may yet reach
+		return true
+	}
 	if err != nil || !info.Mode().IsRegular() {
 		return false
 	}
@@ -102,16 +105,31 @@ func program(path string, first bool) bool {
 var scripts = []string{".awk", ".bash", ".cjs", ".js", ".lua", ".mjs", ".php", ".pl", ".ps1", ".py", ".rb", ".sed", ".sh", ".ts", ".zsh"}
 
 // links lists where the symbolic links in a directory of hooks lead: the hook that
-// runs is there.
+// runs is there. In one that cannot be listed they are found as git finds them.
 func links(dir string) (paths []string) {
-	entries, _ := os.ReadDir(dir)
-	for _, e := range entries {
-		if e.Type()&os.ModeSymlink == 0 {
-			continue
+	if !isDir(dir) { // a fifo would keep who opens it
+		return nil
+	}
+	entries, err := os.ReadDir(dir)
+	names := hookNames
+	if err == nil {
+		names = nil
+		for _, e := range entries {
+			if e.Type()&os.ModeSymlink != 0 {
+				names = append(names, e.Name())
+			}
 		}
-		if target, err := os.Readlink(filepath.Join(dir, e.Name())); err == nil {
+	}
+	for _, name := range names {
+		if target, err := os.Readlink(filepath.Join(dir, name)); err == nil {
 			paths = append(paths, expand(target, dir, ""))
 		}
 	}
 	return paths
 }
+
+// hookNames are those of githooks(5).
+var hookNames = strings.Fields(`applypatch-msg commit-msg fsmonitor-watchman p4-changelist p4-post-changelist
+	p4-pre-submit p4-prepare-changelist post-applypatch post-checkout post-commit post-index-change post-merge
+	post-receive post-rewrite post-update pre-applypatch pre-auto-gc pre-commit pre-merge-commit pre-push pre-rebase
+	pre-receive prepare-commit-msg proc-receive push-to-checkout reference-transaction sendemail-validate update`)

@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,7 +27,9 @@ const maxOthers = 64
 func (b *builder) guardRepositories() error {
 	b.files = b.git.userFiles(b.in.Env)
 	b.user = b.git.settings(b.files, b.reach.home)
+	var others []repos.Repo
 	err := b.firstOf(func(add adder) {
+		others = b.others() // first, for the directories that it closes
 		if b.repo.file {
 			add(b.repo.dotGit, "leads git to another directory")
 		}
@@ -44,13 +47,16 @@ func (b *builder) guardRepositories() error {
 	if err != nil {
 		return err
 	}
-	others := b.others()
 	if len(others) > maxOthers {
 		b.out.Notes = append(b.out.Notes, fmt.Sprintf("guard: %d repositories lie in what the command may write, and %d of them are guarded; name a narrower workspace, or protect %q", len(others), maxOthers, others[maxOthers].Git))
 		others = others[:maxOthers]
 	}
 	for _, r := range others {
-		if err := b.guardOther(r); err != nil {
+		err := b.guardOther(r)
+		if errors.As(err, new(shutError)) {
+			return err
+		}
+		if err != nil {
 			b.out.Notes = append(b.out.Notes, fmt.Sprintf("guard: the repository in %q is not guarded: %s", r.Top, err))
 		}
 	}
@@ -63,21 +69,25 @@ func (b *builder) guardRepositories() error {
 func (b *builder) others() (out []repos.Repo) {
 	b.look()
 	found, complete := b.out.before.Found()
+	b.shutAll(b.out.before.Shut())
 	for _, dir := range b.in.Write {
-		more, all := repos.Find(dir, repos.Search)
+		more, shut, all := repos.Find(dir, repos.Search)
+		b.shutAll(shut)
 		found, complete = append(found, more...), complete && all
 	}
 	if !complete {
 		b.out.Notes = append(b.out.Notes, fmt.Sprintf("guard: only %d directories were searched for repositories to guard; name a narrower workspace", repos.Search))
 	}
 	for _, g := range b.caches {
-		found = append(found, g.repositories()...)
+		more, shut := g.repositories()
+		found = append(found, more...)
+		b.shutAll(shut)
 	}
 	if b.repo.file && b.repo.common == "" { // not verified, and yet in the workspace, perhaps
 		out = append(out, repos.Repo{Top: b.repo.top, Git: b.repo.dotGit, Kind: repos.File})
 	}
 	for _, r := range found {
-		if r.Git != b.repo.dotGit && r.Git != b.repo.common && b.grantedAbove(r.Git) {
+		if r.Git != b.repo.dotGit && r.Git != b.repo.common && b.grantedAbove(r.Git) && !b.kept(r.Git) {
 			out = append(out, r)
 		}
 	}
@@ -85,12 +95,14 @@ func (b *builder) others() (out []repos.Repo) {
 }
 
 // repositories finds those that a tool keeps in a cache.
-func (g Grant) repositories() (out []repos.Repo) {
+func (g Grant) repositories() (out []repos.Repo, shut []repos.Shut) {
 	if !g.Write {
-		return nil
+		return nil, nil
 	}
 	for _, name := range g.Repositories {
-		for _, dir := range (repos.Places{Dir: g.Path, Pattern: name}).Matches() {
+		dirs, more := repos.Places{Dir: g.Path, Pattern: name}.Matches()
+		shut = append(shut, more...)
+		for _, dir := range dirs {
 			switch {
 			case !isDir(dir):
 			case filepath.Base(dir) == ".git":
@@ -100,7 +112,7 @@ func (g Grant) repositories() (out []repos.Repo) {
 			}
 		}
 	}
-	return out
+	return out, shut
 }
 
 // look takes the state of what the command may write.
@@ -137,7 +149,9 @@ func (b *builder) guardOther(r repos.Repo) error {
 // guardTarget guards one common directory with its linked worktrees and submodules.
 func (b *builder) guardTarget(t target, add adder) {
 	b.addAll(add, t.dir, GitGuarded)
-	for _, at := range (repos.Places{Dir: t.dir, Pattern: "worktrees/*"}).Matches() {
+	trees, shut := repos.Places{Dir: t.dir, Pattern: "worktrees/*"}.Matches()
+	b.shutAll(shut)
+	for _, at := range trees {
 		if info, err := os.Lstat(at); err == nil && info.IsDir() {
 			b.addAll(add, at, WorktreeGuarded)
 			b.guardModules(at, add)
@@ -153,12 +167,19 @@ func (b *builder) guardTarget(t target, add adder) {
 // protected in it.
 func (b *builder) guardModules(dir string, add adder) {
 	at := filepath.Join(dir, Modules.Name)
+	if b.kept(at) {
+		return
+	}
 	if info, err := b.stands(at); err != nil || !info.IsDir() {
 		add(at, Modules.Why)
 		return
 	}
 	closed := b.close(at)
-	for _, module := range modules(at, 0) {
+	found, shut := modules(at, 0)
+	if !closed { // else they are read-only with it
+		b.shutAll(shut)
+	}
+	for _, module := range found {
 		if len(b.out.Guards) == maxGuards {
 			add(module, Modules.Why) // which says so
 			return
@@ -192,7 +213,8 @@ func (b *builder) close(dir string) bool {
 // or read of what is granted, and what its hooks lead to.
 func (b *builder) guardNamed(t target, add adder) {
 	files := []string{filepath.Join(t.dir, "config"), filepath.Join(t.dir, "config.worktree")}
-	more := repos.Places{Dir: t.dir, Pattern: "worktrees/*/config.worktree"}.Matches()
+	more, shut := repos.Places{Dir: t.dir, Pattern: "worktrees/*/config.worktree"}.Matches()
+	b.shutAll(shut)
 	guard := func(path, why string) {
 		if b.grantedAbove(path) {
 			add(path, why)
@@ -219,30 +241,39 @@ func (b *builder) guardNamed(t target, add adder) {
 // maxModules bounds the depth of a submodule's name.
 const maxModules = 8
 
-// modules finds the git directories of submodules; a name may have slashes.
-func modules(dir string, depth int) (found []string) {
+// modules finds the git directories of submodules; a name may have slashes. shut are
+// the directories with what could not be looked at.
+func modules(dir string, depth int) (found []string, shut []repos.Shut) {
 	entries, err := os.ReadDir(dir)
-	if err != nil || depth > maxModules {
-		return nil
+	if err == nil && depth > maxModules && len(entries) > 0 {
+		err = repos.ErrMore
+	}
+	if err = repos.Usable(dir, err); err != nil || depth > maxModules {
+		if err != nil {
+			shut = append(shut, repos.Shut{Dir: dir, Err: err})
+		}
+		return nil, shut
 	}
 	for _, e := range entries {
 		at := filepath.Join(dir, e.Name())
+		_, err := os.Lstat(filepath.Join(at, "HEAD"))
 		switch {
 		case !e.IsDir():
-		case exists(filepath.Join(at, "HEAD")):
+		case err == nil:
 			found = append(found, at)
 		default:
-			found = append(found, modules(at, depth+1)...)
+			more, closed := modules(at, depth+1)
+			found, shut = append(found, more...), append(shut, closed...)
 		}
 	}
-	return found
+	return found, shut
 }
 
 // enclosing finds the repository around a directory, as git does from its parent up:
 // no part of what is granted, but its configuration may name places there.
 func enclosing(dir string) (target, bool) {
 	for up := filepath.Dir(dir); ; up = filepath.Dir(up) {
-		found, _ := repos.Find(up, 1)
+		found, _, _ := repos.Find(up, 1)
 		for _, r := range found {
 			switch r.Kind {
 			case repos.File:

@@ -4,6 +4,7 @@ package jail
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"sandboxd/internal/fence/repos"
@@ -25,7 +26,7 @@ type guard struct {
 // lookAtGuarded takes the state. Only the roots themselves and what their indexes name
 // are looked at: searching a tree takes longer than most commands.
 func lookAtGuarded(p protocol.Policy) (g guard) {
-	kept := append([]string(nil), p.Protected...)
+	kept := slices.Clone(p.Protected)
 	for _, m := range p.Mounts {
 		if m.Access == protocol.ReadOnly {
 			kept = append(kept, m.Path)
@@ -38,7 +39,9 @@ func lookAtGuarded(p protocol.Policy) (g guard) {
 		}
 		seen[root] = true
 		if len(g.states) < maxGuarded {
-			g.states = append(g.states, repos.Look(root, 0))
+			state := repos.Look(root, 0)
+			state.Kept(p.WritableRoots, slices.Concat(kept, p.ReadableRoots))
+			g.states = append(g.states, state)
 		} else {
 			g.beyond = append(g.beyond, root)
 		}

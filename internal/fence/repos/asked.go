@@ -1,9 +1,6 @@
 package repos
 
-import (
-	"path/filepath"
-	"strings"
-)
+import "path/filepath"
 
 // Asked says whether a policy guards the repositories of a directory, and so asks what
 // became of them: it keeps hooks and config of one directory there, or a .git file, or
@@ -12,7 +9,7 @@ import (
 func Asked(dir string, kept []string) bool {
 	hooks, config := map[string]bool{}, map[string]bool{}
 	for _, path := range kept {
-		if !strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") {
+		if !beneath(path, dir) {
 			continue
 		}
 		at, name := filepath.Split(path)

@@ -43,7 +43,13 @@ func Changes(before, after State) []string {
 			files = append(files, describeFile(at))
 		}
 	}
-	out := slices.Concat(bounded(made), bounded(heads), bounded(rebases), bounded(files), bounded(caches))
+	var shut []string
+	for _, one := range after.Shut() {
+		if _, known := before.shut[one.Dir]; !known {
+			shut = append(shut, one.Describe())
+		}
+	}
+	out := slices.Concat(bounded(made), bounded(heads), bounded(rebases), bounded(files), bounded(caches), bounded(shut))
 	if after.unread && !before.unread {
 		out = append(out, fmt.Sprintf("the index of the repository in %q cannot be read, so that what it names was not looked at", after.top))
 	}

@@ -1,6 +1,8 @@
 package repos
 
 import (
+	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -14,11 +16,11 @@ import (
 const piece = 1024
 
 // eachEntry calls do for the entries of a directory, in its own order, until that is
-// false. One that cannot be read has none.
-func eachEntry(dir string, do func(fs.DirEntry) bool) {
+// false. One that is not there has none; the error is Usable's.
+func eachEntry(dir string, do func(fs.DirEntry) bool) error {
 	f, err := os.OpenFile(dir, dirFlags, 0)
 	if err != nil {
-		return
+		return Usable(dir, err)
 	}
 	defer f.Close()
 	for err == nil {
@@ -26,10 +28,14 @@ func eachEntry(dir string, do func(fs.DirEntry) bool) {
 		some, err = f.ReadDir(piece)
 		for _, e := range some {
 			if !do(e) {
-				return
+				return Usable(dir, nil)
 			}
 		}
 	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return Usable(dir, err)
 }
 
 // Places are what a pattern, as of path.Match, finds below a directory. The
@@ -43,39 +49,51 @@ const (
 	maxLooks   = 1 << 17
 )
 
-// Matches lists them.
-func (p Places) Matches() []string {
+// Matches lists them, and the directories in which there may be more.
+func (p Places) Matches() (paths []string, shut []Shut) {
 	looks := maxLooks
 	return p.matches(&looks)
 }
 
 // matches takes one of looks for each entry that it reads, and ends when none is left.
-func (p Places) matches(looks *int) []string {
+func (p Places) matches(looks *int) (level []string, shut []Shut) {
 	if p.Dir == "" {
-		return nil
+		return nil, nil
 	}
-	level := []string{p.Dir}
+	level = []string{p.Dir}
 	for name := range strings.SplitSeq(p.Pattern, "/") {
 		var next []string
 		for _, dir := range level {
-			next = append(next, matching(dir, name, maxMatches-len(next), looks)...)
+			found, err := matching(dir, name, maxMatches-len(next), looks)
+			if err != nil {
+				shut = append(shut, Shut{dir, err})
+			}
+			next = append(next, found...)
 		}
 		level = next
 	}
-	return level
+	return level, shut
 }
 
 // matching lists what a pattern without slashes finds in one directory, by name.
-func matching(dir, pattern string, most int, looks *int) (paths []string) {
+func matching(dir, pattern string, most int, looks *int) (paths []string, err error) {
 	if !strings.ContainsAny(pattern, `*?[\`) {
 		at := filepath.Join(dir, pattern)
-		if *looks--; *looks >= 0 && most > 0 && exists(at) {
-			paths = append(paths, at)
+		if *looks--; *looks < 0 || most <= 0 {
+			return nil, ErrMore
 		}
-		return paths
+		if _, err = os.Lstat(at); err == nil {
+			return []string{at}, nil
+		}
+		if Absent(err) {
+			return nil, nil
+		}
+		return nil, Usable(dir, err)
 	}
-	eachEntry(dir, func(e fs.DirEntry) bool {
+	more := false
+	err = eachEntry(dir, func(e fs.DirEntry) bool {
 		if *looks--; *looks < 0 || len(paths) >= most {
+			more = true
 			return false
 		}
 		if ok, _ := path.Match(pattern, e.Name()); ok {
@@ -83,6 +101,9 @@ func matching(dir, pattern string, most int, looks *int) (paths []string) {
 		}
 		return true
 	})
+	if err == nil && more {
+		err = ErrMore
+	}
 	slices.Sort(paths)
-	return paths
+	return paths, err
 }

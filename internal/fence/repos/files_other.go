@@ -8,3 +8,6 @@ const (
 	readFlags = os.O_RDONLY
 	dirFlags  = os.O_RDONLY
 )
+
+// owned is not known: such a directory counts as the user's.
+func owned(string) bool { return true }

@@ -2,6 +2,7 @@ package repos
 
 import (
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 )
@@ -27,29 +28,33 @@ type Repo struct {
 const Search = 20_000
 
 // Find looks for repositories in a directory and below it, in the nearest directories
-// first, and enters none of git's own directories. complete is false where most
-// directories were read and there are more.
-func Find(top string, most int) (found []Repo, complete bool) {
+// first, and enters none of git's own directories. shut are those with what it could not
+// look at. complete is false where most directories were read and there are more.
+func Find(top string, most int) (found []Repo, shut []Shut, complete bool) {
 	queue := []string{top}
 	complete = true
 	for n := 1; len(queue) > 0 && n <= most; n++ {
 		dir := queue[0]
 		queue = queue[1:]
-		here, below, all := directory(dir, most-n-len(queue))
+		here, below, all, err := directory(dir, most-n-len(queue))
+		if err != nil {
+			shut = append(shut, Shut{dir, err})
+		}
 		found, complete = append(found, here...), complete && all
 		for _, name := range below {
 			queue = append(queue, filepath.Join(dir, name))
 		}
 	}
-	return found, complete && len(queue) == 0
+	return found, shut, complete && len(queue) == 0
 }
 
 // directory reads one: what git takes for a repository there, and the directories in it
-// to go on with, of which no more than room are kept.
-func directory(dir string, room int) (found []Repo, below []string, all bool) {
+// to go on with, of which no more than room are kept. Of one that cannot be listed it
+// finds what git would, by name.
+func directory(dir string, room int) (found []Repo, below []string, all bool, err error) {
 	var own []fs.DirEntry
 	keep := max(room, 0) + len(internal) + 1
-	eachEntry(dir, func(e fs.DirEntry) bool {
+	err = eachEntry(dir, func(e fs.DirEntry) bool {
 		if marks[e.Name()] {
 			own = append(own, e)
 		}
@@ -58,15 +63,28 @@ func directory(dir string, room int) (found []Repo, below []string, all bool) {
 		}
 		return true
 	})
+	if err != nil {
+		return inDirectory(dir, known(dir)), nil, true, err
+	}
 	found = inDirectory(dir, own)
 	if len(found) > 0 && found[len(found)-1].Kind == Bare {
 		below = slices.DeleteFunc(below, func(name string) bool { return internal[name] })
 	}
 	slices.Sort(below)
 	if len(below) > room {
-		return found, below[:max(room, 0)], false
+		return found, below[:max(room, 0)], false, nil
 	}
-	return found, below, true
+	return found, below, true, nil
+}
+
+// known are the marks that a directory has.
+func known(dir string) (entries []fs.DirEntry) {
+	for name := range marks {
+		if info, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			entries = append(entries, fs.FileInfoToDirEntry(info))
+		}
+	}
+	return entries
 }
 
 // marks are the names that inDirectory looks at.

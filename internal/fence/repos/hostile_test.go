@@ -173,15 +173,15 @@ func TestDirectoryKeepsFewNames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	found, below, all := directory(top, 7)
-	if len(found) != 2 || found[0].Kind != Dir || found[1].Kind != Bare || len(below) != 7 || all {
+	found, below, all, err := directory(top, 7)
+	if len(found) != 2 || found[0].Kind != Dir || found[1].Kind != Bare || len(below) != 7 || all || err != nil {
 		t.Errorf("%+v, %d below, %v", found, len(below), all)
 	}
-	if found, below, all = directory(top, 2*piece); len(found) != 2 || len(below) != 2*piece || !all || !slices.IsSorted(below) {
+	if found, below, all, err = directory(top, 2*piece); len(found) != 2 || len(below) != 2*piece || !all || err != nil || !slices.IsSorted(below) {
 		t.Errorf("%+v, %d below, %v", found, len(below), all)
 	}
 	looks := piece
-	if got := (Places{top, "0*"}).matches(&looks); len(got) == 0 || len(got) > piece || looks >= 0 {
+	if got, shut := (Places{top, "0*"}).matches(&looks); len(got) == 0 || len(got) > piece || looks >= 0 || !slices.Equal(shut, []Shut{{top, ErrMore}}) {
 		t.Errorf("%d matches, %d looks left", len(got), looks)
 	}
 }
@@ -195,15 +195,15 @@ func TestMatches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := Places{top, pattern}.Matches()
+		got, shut := Places{top, pattern}.Matches()
 		for i, at := range got {
 			got[i], _ = strings.CutPrefix(at, top+"/")
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", pattern, got, want)
+		if !slices.Equal(got, want) || shut != nil {
+			t.Errorf("%s: %q, want %q; %v", pattern, got, want, shut)
 		}
 	}
-	if got := (Places{"", "*"}).Matches(); got != nil {
+	if got, shut := (Places{"", "*"}).Matches(); got != nil || shut != nil {
 		t.Errorf("of no directory: %q", got)
 	}
 }

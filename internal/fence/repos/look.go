@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/sha256"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -17,6 +19,7 @@ type State struct {
 	execs    map[string][]byte            // by git directory: the commands of a rebase in progress
 	files    map[string][sha256.Size]byte // small files by which git goes on: see told
 	links    map[string]bool              // .git in places that the index of top has for repositories
+	shut     map[string]error             // directories that could not be looked at, or not whole
 	found    []Repo                       // the nearest first
 	caches   []Places
 	searched int // directories; 0 for top alone
@@ -38,15 +41,18 @@ type place struct {
 // names, and with most above 0 those in that many directories below it. caches are
 // the places of what a tool keeps that it runs or obeys.
 func Look(top string, most int, caches ...Places) State {
-	s := State{top: top, repos: map[string]place{}, execs: map[string][]byte{}, files: map[string][sha256.Size]byte{}, links: map[string]bool{}, caches: caches, searched: most, looks: maxLooks, lists: maxLists, names: maxNames}
-	found, complete := Find(top, max(most, 1))
+	s := State{top: top, repos: map[string]place{}, execs: map[string][]byte{}, files: map[string][sha256.Size]byte{}, links: map[string]bool{}, shut: map[string]error{}, caches: caches, searched: most, looks: maxLooks, lists: maxLists, names: maxNames}
+	found, shut, complete := Find(top, max(most, 1))
+	s.note(shut)
 	s.complete = complete || most == 0
 	for _, r := range found {
 		s.add(r, false)
 	}
 	s.gitlinks()
 	for _, pattern := range caches {
-		for _, dir := range pattern.Matches() {
+		dirs, shut := pattern.Matches()
+		s.note(shut)
+		for _, dir := range dirs {
 			s.add(Repo{filepath.Dir(dir), dir, Dir}, true)
 		}
 	}
@@ -65,7 +71,7 @@ func (s *State) add(r Repo, cache bool) {
 	if _, known := s.repos[r.Git]; !known && !cache {
 		s.found = append(s.found, r)
 	}
-	s.repos[r.Git] = place{r, info, r.Kind != Dir || exists(filepath.Join(r.Git, "HEAD")), cache}
+	s.repos[r.Git] = place{r, info, r.Kind != Dir || hasHead(r.Git), cache}
 	dir := r.Git
 	if r.Kind == File {
 		dir = Pointed(r.Git)
@@ -80,10 +86,36 @@ func (s *State) add(r Repo, cache bool) {
 		s.rebase(common)
 		s.told(common, common)
 	}
-	for _, tree := range (Places{common, "worktrees/*"}).matches(&s.looks) {
+	for _, tree := range s.matches(common, "worktrees/*") {
 		s.rebase(tree)
 		s.told(tree, common)
 	}
+}
+
+// matches finds a pattern in a git directory.
+func (s *State) matches(dir, pattern string) []string {
+	paths, shut := Places{dir, pattern}.matches(&s.looks)
+	if s.looks >= 0 { // which is said of all of them
+		s.note(shut)
+	}
+	return paths
+}
+
+// note notes what could not be looked at.
+func (s *State) note(shut []Shut) {
+	for _, one := range shut {
+		if _, known := s.shut[one.Dir]; !known && s.keep(len(one.Dir)) {
+			s.shut[one.Dir] = one.Err
+		}
+	}
+}
+
+// Shut lists the directories that could not be looked at, or not whole.
+func (s State) Shut() (list []Shut) {
+	for _, dir := range slices.Sorted(maps.Keys(s.shut)) {
+		list = append(list, Shut{dir, s.shut[dir]})
+	}
+	return list
 }
 
 // Found lists the repositories, the nearest first; complete is false where more
@@ -163,7 +195,14 @@ func (s *State) keep(n int) bool {
 	return s.names >= 0
 }
 
+// exists says whether something is there, or may be.
 func exists(path string) bool {
 	_, err := os.Lstat(path)
+	return !Absent(err)
+}
+
+// hasHead says whether git takes a directory for its own.
+func hasHead(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, "HEAD"))
 	return err == nil
 }

@@ -93,11 +93,11 @@ echo gitdir: x >e/.git; ln -s ../a/b/.git f/.git; echo x >g/HEAD; echo x >g/comm
 		{top, top + "/.git", Dir}, {top + "/e", top + "/e/.git", File}, {top + "/f", top + "/f/.git", Link},
 		{top + "/g", top + "/g", Bare}, {top + "/a/b", top + "/a/b/.git", Dir}, {top + "/c/d.git", top + "/c/d.git", Bare},
 	}
-	found, complete := Find(top, Search)
-	if !complete || !slices.Equal(found, want) {
+	found, shut, complete := Find(top, Search)
+	if !complete || shut != nil || !slices.Equal(found, want) {
 		t.Errorf("%v: %+v", complete, found)
 	}
-	if found, complete = Find(top, 1); complete || !slices.Equal(found, want[:1]) {
+	if found, shut, complete = Find(top, 1); complete || shut != nil || !slices.Equal(found, want[:1]) {
 		t.Errorf("one directory: %v: %+v", complete, found)
 	}
 }

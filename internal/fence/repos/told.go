@@ -60,7 +60,7 @@ func (s *State) told(dir, common string) {
 		return
 	}
 	for _, pattern := range []string{"remotes/*", "branches/*"} {
-		for _, at := range (Places{common, pattern}).matches(&s.looks) {
+		for _, at := range s.matches(common, pattern) {
 			note(at, func(string) bool { return true })
 		}
 	}
