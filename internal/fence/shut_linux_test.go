@@ -1,0 +1,87 @@
+package fence
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A directory of worktrees with more entries than are looked at is closed as a whole, and
+// that is said; one of a cache is only said.
+func TestMoreThanIsLookedAt(t *testing.T) {
+	top := place(t)
+	vcs := "home/go/pkg/mod/cache/vcs"
+	dirs(t, top, "ws/.git/objects", "ws/.git/refs", "ws/.git/hooks", "ws/.git/worktrees/tree", vcs)
+	for _, file := range []string{"ws/.git/HEAD", "ws/.git/config", "ws/.git/worktrees/tree/commondir"} {
+		if err := os.WriteFile(filepath.Join(top, file), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	trees := filepath.Join(top, "ws/.git/worktrees")
+	guarded := func(r Result, path string) bool {
+		return slices.ContainsFunc(r.Guards, func(g Guard) bool { return g.Path == path })
+	}
+	r, err := Fence(input(top))
+	if err != nil || len(r.Notes) != 0 || guarded(r, trees) || slices.Contains(r.Policy.ReadableRoots, trees) || !guarded(r, trees+"/tree/commondir") {
+		t.Errorf("one work tree: %+v, %q, %v", r.Guards, r.Notes, err)
+	}
+	const many = 1<<14 + 1 // repos.maxMatches, and one
+	for _, dir := range []string{trees, filepath.Join(top, vcs)} {
+		for n := range many {
+			if err := os.Symlink("x", fmt.Sprintf("%s/%d", dir, n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	said := r.Changes()
+	if r, err = Fence(input(top)); err != nil || !guarded(r, trees) || !slices.Contains(r.Policy.ReadableRoots, trees) {
+		t.Errorf("%d of them: %d guards, %v", many, len(r.Guards), err)
+	}
+	notes := strings.Join(r.Notes, "\n")
+	if !strings.Contains(notes, fmt.Sprintf("%q could not be looked at (it has more entries than are looked at), so all of it is read-only", trees)) ||
+		!strings.Contains(notes, fmt.Sprintf("the cache %q has more entries than are looked at", filepath.Join(top, vcs))) {
+		t.Errorf("notes: %q", r.Notes)
+	}
+	for _, dir := range []string{trees, filepath.Join(top, vcs)} {
+		if !slices.ContainsFunc(said, func(s string) bool { return strings.HasPrefix(s, fmt.Sprintf("%q could not be looked at whole", dir)) }) {
+			t.Errorf("%s is not among %q", dir, said)
+		}
+	}
+}
+
+// A hook that is a link is found where hooks cannot be listed, and a fifo in the place of
+// a directory holds nothing up.
+func TestLinksOfHooks(t *testing.T) {
+	top := place(t)
+	dirs(t, top, "hooks")
+	hooks := filepath.Join(top, "hooks")
+	link(t, "../tools/check", filepath.Join(hooks, "pre-commit"))
+	link(t, "../tools/other", filepath.Join(hooks, "no-hook"))
+	check, other := filepath.Join(top, "tools/check"), filepath.Join(top, "tools/other")
+	if got := links(hooks); !slices.Equal(got, []string{other, check}) {
+		t.Errorf("%q", got)
+	}
+	if os.Getuid() != 0 { // root lists all
+		if err := os.Chmod(hooks, 0o311); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.Chmod(hooks, 0o755) })
+		if got := links(hooks); !slices.Equal(got, []string{check}) {
+			t.Errorf("not to be listed: %q", got)
+		}
+	}
+	at := filepath.Join(top, "fifo")
+	if err := syscall.Mkfifo(at, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := links(at); got != nil {
+		t.Errorf("a fifo: %q", got)
+	}
+	if got, err := programs(at, 1); got != nil || err != nil {
+		t.Errorf("a fifo: %q, %v", got, err)
+	}
+}
