@@ -126,7 +126,7 @@ func TestFenceShutWorkspace(t *testing.T) {
 // A directory that a command made, or left, such that it cannot be looked at is said.
 func TestFenceSaysWhatItCouldNotSee(t *testing.T) {
 	eachSite(t, func(t *testing.T, s *site) {
-		env := s.gitEnv()
+		env := append([]string{"PATH=" + s.ws + "/venv/bin:/usr/bin:/bin"}, s.gitEnv()[1:]...)
 		remote := "mkdir .git/remotes; echo URL: ../x >.git/remotes/evil; "
 		for _, c := range []struct {
 			script, want, shut string // what is said in any case, and of what cannot be looked at
@@ -137,6 +137,7 @@ func TestFenceSaysWhatItCouldNotSee(t *testing.T) {
 			{"git init -q sub/in; chmod 0600 sub", "", s.ws + "/sub", false},
 			{remote + "chmod 0311 .git/remotes", "", s.ws + "/.git/remotes", true},
 			{"mkdir objects refs; : >HEAD; " + remote + "chmod 0311 .", "a bare repository of", s.ws, true},
+			{"mkdir -p venv/bin; ln -s /bin/true venv/bin/ls; chmod 0311 venv/bin", "ws/venv/bin/ls\", which comes before", s.ws + "/venv/bin", false},
 			{"mkdir .hg; : >.hg/hgrc; chmod 0600 .hg", "names programs that Mercurial runs", s.ws + "/.hg", false},
 		} {
 			fresh := func() {

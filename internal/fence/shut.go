@@ -17,8 +17,8 @@ type shutError struct{ error }
 // first that it cannot close is firstOf's error.
 func (b *builder) shutAll(list []repos.Shut) {
 	for _, s := range list {
-		if err := b.shut(s); err != nil && b.failed == nil {
-			b.failed = err
+		if b.failed == nil { // else nothing is run, however many there are
+			b.failed = b.shut(s)
 		}
 	}
 }
