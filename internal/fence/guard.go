@@ -33,7 +33,7 @@ func (b *builder) guard() error {
 	defer b.sayClosed()
 	defer func() { b.out.path = b.searched(); b.out.first, _ = b.out.path.before() }() // with every guard known
 	return b.firstOf(func(add adder) {
-		if entries, err := os.ReadDir(b.repo.top); err != nil || len(entries) > 0 {
+		if entries, err := os.ReadDir(b.repo.top); len(entries) > 0 || !repos.Absent(err) && err != nil {
 			b.addAll(add, b.repo.top, WorkspaceGuarded)
 		} else { // git clones into no directory that holds a placeholder
 			for _, g := range WorkspaceGuarded {
