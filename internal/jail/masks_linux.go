@@ -79,7 +79,7 @@ func (s *supervision) watchMasks(p plan.Plan) {
 		return
 	}
 	if table >= 0 {
-		s.masks.watch, s.masks.err = roots.StartWatch(table, points, newPlanned(p, s.reached, points), func(lost []roots.Loss) {
+		s.masks.watch, s.masks.err = roots.StartWatch(table, points, newPlanned(p, s.reached), func(lost []roots.Loss) {
 			for _, l := range lost {
 				if opening[l.Path] && !s.masks.report {
 					s.run.Stop(MaskLost)

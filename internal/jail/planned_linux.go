@@ -17,21 +17,22 @@ import (
 type planned struct {
 	plan    plan.Plan
 	reached *roots.Reached
-	points  []string        // mount points that must stay as they are
 	bound   map[string]bool // paths at which something of the host is bound
 	made    map[string]bool // paths at which the jail mounts something of its own
-	masks   map[string]bool
+	masks   map[string]bool // of these: whether a directory hides what is there, or a file
+	pins    map[string]bool
 	places  map[string]host.ID // of these, what they hide that the policy does not name
 	secrets []string           // what is protected
 	looks   atomic.Bool        // Came does
 }
 
-func newPlanned(p plan.Plan, r *roots.Reached, points []string) *planned {
-	w := &planned{plan: p, reached: r, points: points, bound: map[string]bool{}, made: map[string]bool{}, masks: map[string]bool{}, places: map[string]host.ID{}}
+func newPlanned(p plan.Plan, r *roots.Reached) *planned {
+	w := &planned{plan: p, reached: r, bound: map[string]bool{}, made: map[string]bool{}, masks: map[string]bool{}, pins: map[string]bool{}, places: map[string]host.ID{}}
 	for _, op := range p.Ops {
+		w.pins[op.Path] = op.Class == plan.Pin
 		switch op.Class {
 		case plan.MaskDir, plan.MaskFile:
-			w.made[op.Path], w.masks[op.Path] = true, true
+			w.made[op.Path], w.masks[op.Path] = true, op.Class == plan.MaskDir
 			if op.Origin.List != "protected" {
 				w.places[op.Path] = op.Node.ID
 			}
@@ -63,6 +64,15 @@ func (w *planned) Expected(m roots.Mount, n int) bool {
 	}
 	t, ok := w.reached.Tree(m.Point)
 	return !ok || t.Shows(m)
+}
+
+// Own knows a mask by what bubblewrap mounts: a tmpfs, or a file of one; and what the
+// host had there itself lies beneath it. Only a pin is not read-only by its own.
+func (w *planned) Own(m roots.Mount, n int) (own, readOnly bool) {
+	if dir, mask := w.masks[m.Point]; mask {
+		return m.FSType == "tmpfs" && m.ReadOnly && (m.Root == "/") == dir && !w.reached.HadMount(m), true
+	}
+	return w.Expected(m, n), m.ReadOnly && !w.pins[m.Point]
 }
 
 // Bare says that what the mask hid went with it, as the directory of an agent's socket
@@ -140,18 +150,12 @@ func (w *planned) came() (out []roots.Loss) {
 	return out
 }
 
-// Lost says what a mount of the host takes away. A mask is a mount of the jail's
-// own, so what the host mounts at the same place goes beneath it.
+// Lost says what of the protected a mount of the host shows.
 func (w *planned) Lost(m roots.Mount) []roots.Loss {
-	var out []roots.Loss
-	for _, point := range w.points {
-		if host.Beneath(point, m.Point) && (point != m.Point || !w.masks[point]) {
-			out = append(out, roots.Loss{Path: point, How: fmt.Sprintf("was covered by a mount that the host made at %q during the run", m.Point)})
-		}
-	}
 	if e := w.plan.At(m.Point).Effect; e != plan.ReadOnly && e != plan.ReadWrite {
-		return out
+		return nil
 	}
+	var out []roots.Loss
 	for _, path := range w.secrets {
 		if t, ok := w.reached.Tree(path); ok && t.Overlaps(m) {
 			out = append(out, roots.Loss{Path: path, How: fmt.Sprintf("was mounted by the host at %q, where it is not masked, during the run", m.Point)})

@@ -27,7 +27,7 @@ func TestServiceThatComes(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := make(chan roots.Loss, 10)
-	known := &everyMount{newPlanned(p, nil, points)}
+	known := &everyMount{newPlanned(p, nil)}
 	w, err := roots.StartWatch(table, points, known, func(lost []roots.Loss) {
 		for _, l := range lost {
 			told <- l
@@ -76,7 +76,7 @@ func TestBare(t *testing.T) {
 	}
 	was, _ := stampOf(at)
 	mask := func(list string) *planned {
-		return newPlanned(plan.Plan{Ops: []plan.Op{{Path: at, Class: plan.MaskFile, Node: host.Node{ID: was.id}, Origin: plan.Origin{List: list}}}}, nil, nil)
+		return newPlanned(plan.Plan{Ops: []plan.Op{{Path: at, Class: plan.MaskFile, Node: host.Node{ID: was.id}, Origin: plan.Origin{List: list}}}}, nil)
 	}
 	service, protected := mask("service-socket"), mask("protected")
 	if service.Bare(at) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -30,7 +31,10 @@ type Judge interface {
 	// Expected says of a mount that stands when the watch begins whether it was
 	// planned; there are n at its point.
 	Expected(m Mount, n int) bool
-	// Lost says what a mount takes away that was not planned.
+	// Own says of a mount at a watched point whether the jail itself made it, and then
+	// whether it stays read-only whatever the host does.
+	Own(m Mount, n int) (own, readOnly bool)
+	// Lost says what a mount shows that was not planned and is to be hidden.
 	Lost(m Mount) []Loss
 	// Bare says of a point that has lost its mount that nothing is there to be seen yet.
 	Bare(point string) bool
@@ -45,16 +49,15 @@ type Watch struct {
 	table int // mountinfo of the jail's init: holds its mount namespace
 	wake  *ready.Waiter
 	done  chan struct{}
-	cost  time.Duration // of the last look
+	cost  time.Duration // of the last reading, of a processor
 	told  func([]Loss)
 	judge Judge
+	plan  record
 
 	over atomic.Bool
 
-	mu    sync.Mutex
-	want  map[string]int  // mount points, with how many mounts each had
-	known map[uint64]bool // every mount that was planned
-	lost  map[string]string
+	mu   sync.Mutex
+	lost map[string]string
 }
 
 // OpenMounts opens the mount table of the namespace that initPID lives in, for
@@ -86,25 +89,16 @@ func StartWatch(table int, points []string, judge Judge, told func(lost []Loss))
 		unix.Close(table)
 		return nil, fmt.Errorf("cannot watch the jail's mounts: %w", err)
 	}
-	w := &Watch{table: table, wake: wake, done: make(chan struct{}), told: told, judge: judge,
-		want: map[string]int{}, known: map[uint64]bool{}, lost: map[string]string{}}
+	w := &Watch{table: table, wake: wake, done: make(chan struct{}), told: told, judge: judge, lost: map[string]string{}}
 	_ = wake.Within(minPause)
 	_ = wake.Wait() // that there was one at the beginning
-	from := time.Now()
 	mounts, err := w.read()
 	if err != nil {
 		wake.Close()
 		unix.Close(table)
 		return nil, err
 	}
-	w.cost = time.Since(from)
-	now := count(mounts)
-	for _, point := range points {
-		w.want[point] = max(now[point], 1)
-	}
-	for _, m := range mounts {
-		w.known[m.ID] = judge == nil || judge.Expected(m, now[m.Point])
-	}
+	w.plan = newRecord(mounts, points, judge)
 	// What is not as planned even now is told by run, as anything later is.
 	go w.run(len(w.differs(mounts)) > 0)
 	return w, nil
@@ -155,22 +149,24 @@ func (w *Watch) run(look bool) {
 
 // tell looks, and says what it found.
 func (w *Watch) tell() {
-	from := time.Now()
 	lost, err := w.check()
-	w.cost = time.Since(from)
 	if err == nil && len(lost) > 0 && w.told != nil {
 		w.told(lost)
 	}
 }
 
-// A look at a table of 30 mounts takes some 50 µs.
+// What has no event, as a rename that carries a mount away, and what comes where no mount
+// is, is seen by a look alone. To read a table of 30 mounts takes some 50 µs.
 const (
 	minPause = 50 * time.Millisecond
-	share    = 200 // of the time at most one part goes into looking
+	maxPause = time.Second
+	share    = 200 // of a processor at most one part goes into reading, but for maxPause
 )
 
-// pause is how long the kernel may stay silent before the next look.
-func (w *Watch) pause() time.Duration { return max(minPause, share*w.cost) }
+// pause is how long the kernel may stay silent before the next look. How long the last
+// look took is no measure: a file system may have held the judge up, or the command
+// itself the processors.
+func (w *Watch) pause() time.Duration { return min(max(minPause, share*w.cost), maxPause) }
 
 // check compares the table and gives the points that are newly lost.
 func (w *Watch) check() ([]Loss, error) {
@@ -198,8 +194,8 @@ func (w *Watch) check() ([]Loss, error) {
 	return losses(gone), nil
 }
 
-// missing gives the points, not yet known as lost, that have fewer mounts or that
-// an arrived mount took away.
+// missing gives the points, not yet known as lost, at which the jail's own mount is not
+// any more or that an arrived mount took away.
 func (w *Watch) missing() (map[string]string, error) {
 	mounts, err := w.read()
 	if err != nil {
@@ -209,30 +205,19 @@ func (w *Watch) missing() (map[string]string, error) {
 }
 
 func (w *Watch) differs(mounts []Mount) map[string]string {
-	now := count(mounts)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	gone := map[string]string{}
+	already := func(point string) bool { return w.lost[point] != "" }
 	lose := func(l Loss) {
-		if _, already := w.lost[l.Path]; !already {
+		if !already(l.Path) {
 			gone[l.Path] = l.How
 		}
 	}
-	for _, m := range mounts {
-		if w.judge != nil && !w.known[m.ID] {
-			for _, l := range w.judge.Lost(m) {
-				lose(l)
-			}
-		}
-	}
+	w.plan.lost(mounts, lose, already)
 	if w.judge != nil {
 		for _, l := range w.judge.Came() {
 			lose(l)
-		}
-	}
-	for point, n := range w.want {
-		if now[point] < n && (w.judge == nil || w.lost[point] != "" || !w.judge.Bare(point)) {
-			lose(Loss{point, replaced})
 		}
 	}
 	return gone
@@ -240,20 +225,25 @@ func (w *Watch) differs(mounts []Mount) map[string]string {
 
 // read gives the jail's mounts.
 func (w *Watch) read() ([]Mount, error) {
+	runtime.LockOSThread() // whose time is measured
+	defer runtime.UnlockOSThread()
+	from := processorTime()
 	data, err := readFrom(w.table)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the jail's mounts: %w", err)
 	}
-	return ParseMountinfo(data)
+	mounts, err := ParseMountinfo(data)
+	w.cost = processorTime() - from
+	return mounts, err
 }
 
-// count gives the number of mounts at each point.
-func count(mounts []Mount) map[string]int {
-	n := make(map[string]int, len(mounts))
-	for _, m := range mounts {
-		n[m.Point]++
+// processorTime is what this thread has had of a processor.
+func processorTime() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
+		return 0
 	}
-	return n
+	return time.Duration(t.Nano())
 }
 
 // readFrom reads a whole file of /proc from its start.

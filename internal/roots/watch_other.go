@@ -12,6 +12,8 @@ type Loss struct{ Path, How string }
 
 // Judge knows which mounts were planned.
 type Judge interface {
+	Expected(m Mount, n int) bool
+	Own(m Mount, n int) (own, readOnly bool)
 	Lost(m Mount) []Loss
 	Bare(point string) bool
 	Came() []Loss
