@@ -72,7 +72,7 @@ func (w *planned) Own(m roots.Mount, n int) (own, readOnly bool) {
 	if dir, mask := w.masks[m.Point]; mask {
 		return m.FSType == "tmpfs" && m.ReadOnly && (m.Root == "/") == dir && !w.reached.HadMount(m), true
 	}
-	return w.Expected(m, n), m.ReadOnly && !w.pins[m.Point]
+	return w.Expected(m, n), !w.pins[m.Point]
 }
 
 // Bare says that what the mask hid went with it, as the directory of an agent's socket

@@ -95,3 +95,35 @@ func TestBare(t *testing.T) {
 		t.Errorf("another one is not seen at once: %v", time.Since(from))
 	}
 }
+
+// The jail's own mount at a masked point is what bubblewrap mounts there, and nothing
+// that the host has or puts in its place.
+func TestOwn(t *testing.T) {
+	const point = "/ws/x"
+	of := func(class plan.Class) *planned {
+		return newPlanned(plan.Plan{Ops: []plan.Op{{Path: point, Class: class}}}, &roots.Reached{})
+	}
+	mount := func(root, fstype string, readOnly bool) roots.Mount {
+		return roots.Mount{ID: 20, Parent: 10, Dev: "0:40", Root: root, Point: point, FSType: fstype, ReadOnly: readOnly}
+	}
+	const file = "/bindfileiYlj3q//deleted"
+	for _, c := range []struct {
+		class         plan.Class
+		m             roots.Mount
+		own, readOnly bool
+	}{
+		{plan.MaskDir, mount("/", "tmpfs", true), true, true},
+		{plan.MaskDir, mount("/", "tmpfs", false), false, true},
+		{plan.MaskDir, mount("/", "ext4", true), false, true},
+		{plan.MaskDir, mount("/dir", "tmpfs", true), false, true},
+		{plan.MaskFile, mount(file, "tmpfs", true), true, true},
+		{plan.MaskFile, mount(file, "tmpfs", false), false, true},
+		{plan.MaskFile, mount("/home/secret", "ext4", true), false, true},
+		{plan.MountRO, mount("/ws/x", "ext4", true), true, true},
+		{plan.Pin, mount("/ws/x", "ext4", true), true, false},
+	} {
+		if own, readOnly := of(c.class).Own(c.m, 1); own != c.own || readOnly != c.readOnly {
+			t.Errorf("%v, %+v: own %v, read-only %v", c.class, c.m, own, readOnly)
+		}
+	}
+}

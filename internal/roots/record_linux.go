@@ -39,7 +39,7 @@ func newRecord(mounts []Mount, points []string, judge Judge) record {
 			mine, fixed = judge.Own(m, at[m.Point])
 		}
 		if mine {
-			m.ReadOnly = fixed
+			m.ReadOnly = m.ReadOnly && fixed
 			r.own[m.Point] = m
 		}
 	}
