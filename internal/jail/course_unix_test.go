@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,7 +18,7 @@ import (
 type fakeMeans struct {
 	says    chan said
 	zombie  chan struct{}
-	image   bool // a program was executed
+	image   atomic.Bool // a program was executed
 	waits   bool
 	deaf    bool // the word does not reach it
 	noWatch error
@@ -35,7 +36,7 @@ func (m *fakeMeans) allow() (bool, error) {
 	m.note("word", m.onWord)
 	return true, nil
 }
-func (m *fakeMeans) ran() bool     { return m.image }
+func (m *fakeMeans) ran() bool     { return m.image.Load() }
 func (m *fakeMeans) unheard() bool { return m.waits || len(m.says) > 0 }
 func (m *fakeMeans) term()         { m.note("TERM", m.onTerm) }
 func (m *fakeMeans) kill()         { m.note("KILL", m.onKill) }
@@ -50,7 +51,7 @@ func (m *fakeMeans) note(what string, then func()) {
 func (m *fakeMeans) report()  { m.says <- said{Message: spec.Message{Report: &spec.Report{}}} }
 func (m *fakeMeans) end()     { m.says <- said{err: errEndOfReport} }
 func (m *fakeMeans) die()     { close(m.zombie) }
-func (m *fakeMeans) execute() { m.image = true; m.end() }
+func (m *fakeMeans) execute() { m.image.Store(true); m.end() }
 
 func (m *fakeMeans) after(d time.Duration, f func()) func() { return func() { time.AfterFunc(d, f) } }
 
@@ -83,14 +84,14 @@ func TestCourse(t *testing.T) {
 			script: func(_ *Run, m *fakeMeans) {
 				m.onWord = func() {
 					m.end()
-					time.AfterFunc(50*ms, func() { m.image = true })
+					time.AfterFunc(50*ms, func() { m.image.Store(true) })
 					time.AfterFunc(time.Second, m.die)
 				}
 				m.report()
 			}},
 		{name: "a stray holds fd 4", executed: true, did: "word 0s", took: time.Second,
 			script: func(_ *Run, m *fakeMeans) {
-				m.onWord = func() { m.image = true; time.AfterFunc(time.Second, m.die) }
+				m.onWord = func() { m.image.Store(true); time.AfterFunc(time.Second, m.die) }
 				m.report()
 			}},
 		{name: "killed before its report", fail: "end of fd 4", silent: true,
