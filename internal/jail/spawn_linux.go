@@ -125,14 +125,26 @@ func (h *Host) spawn(j *job) (*process, error) {
 	return p, nil
 }
 
+// quiesce has the collector do nothing until its percentage is set again: it would wait
+// for a thread that forks, and all others for it. SetGCPercent itself waits for marking
+// alone; what comes after that looks at every processor once more, and ends before
+// anything else can stop the world.
+func quiesce() (percent int) {
+	percent = debug.SetGCPercent(-1)
+	runtime.ReadMemStats(&unread)
+	return percent
+}
+
+// unread is there because it is large.
+var unread runtime.MemStats
+
 // fork starts the child and registers it, as one step for whoever looks.
 func (p *process) fork(path string, argv []string, attr *os.ProcAttr) error {
 	forks.Lock()
 	defer forks.Unlock()
 	var err error
 	onForker(func() {
-		// Nor may the collector start: it would wait for this thread, and all others for it.
-		percent := debug.SetGCPercent(-1)
+		percent := quiesce()
 		defer debug.SetGCPercent(percent)
 		p.os, err = os.StartProcess(path, argv, attr)
 	})
