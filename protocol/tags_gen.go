@@ -26,7 +26,7 @@ const (
 	TagStage2                 = "stage2"                   // the last step before the command said nothing, or something that does not hold
 	TagJail                   = "jail"                     // the command ran without a jail
 	TagSockets                = "sockets"                  // a service socket of the host that the command may be able to connect to
-	TagGuard                  = "guard"                    // where a policy guards hooks and config: a repository that the command made, a removed HEAD, a rebase that runs commands
+	TagGuard                  = "guard"                    // where a policy guards hooks and config: a repository that the command made, a removed HEAD, a rebase that runs commands, a directory that could not be looked at
 	TagOptionalMount          = "optional-mount"           // a mount with required=false that the host does not have
 	TagNetworkProxy           = "network-proxy"            // mode proxy has no enforcing proxy: jailed as off, the allow-list was not offered
 	TagPlatformRestrictions   = "platform-restrictions"    // something that this system cannot restrict at all
@@ -67,7 +67,7 @@ var vocabulary = [...]Tag{
 	{ID: "stage2", Feature: false, Applied: false, Skip: true, Platforms: []string{"linux", "darwin"}, Meaning: "the last step before the command said nothing, or something that does not hold"},
 	{ID: "jail", Feature: false, Applied: false, Skip: true, Platforms: []string{"linux", "darwin", "other"}, Meaning: "the command ran without a jail"},
 	{ID: "sockets", Feature: false, Applied: false, Skip: true, Platforms: []string{"linux", "darwin"}, Meaning: "a service socket of the host that the command may be able to connect to"},
-	{ID: "guard", Feature: false, Applied: false, Skip: true, Platforms: []string{"linux", "darwin"}, Meaning: "where a policy guards hooks and config: a repository that the command made, a removed HEAD, a rebase that runs commands"},
+	{ID: "guard", Feature: false, Applied: false, Skip: true, Platforms: []string{"linux", "darwin"}, Meaning: "where a policy guards hooks and config: a repository that the command made, a removed HEAD, a rebase that runs commands, a directory that could not be looked at"},
 	{ID: "optional-mount", Feature: false, Applied: false, Skip: true, Platforms: []string{"linux", "darwin"}, Meaning: "a mount with required=false that the host does not have"},
 	{ID: "network-proxy", Feature: false, Applied: false, Skip: true, Platforms: []string{"linux", "darwin"}, Meaning: "mode proxy has no enforcing proxy: jailed as off, the allow-list was not offered"},
 	{ID: "platform-restrictions", Feature: false, Applied: false, Skip: true, Platforms: []string{"linux", "darwin", "other"}, Meaning: "something that this system cannot restrict at all"},
