@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 )
@@ -15,6 +16,7 @@ func (b *builder) guardHome(add adder) {
 	for _, g := range HomeGuarded {
 		at := filepath.Join(b.reach.home, g.Name)
 		real := led(at)
+		b.sayGranted(real, g.Why)
 		switch {
 		case slices.Contains(b.granted(), real): // it is the workspace itself, ~/.config/fish
 		case b.grantedAbove(at):
@@ -27,6 +29,17 @@ func (b *builder) guardHome(add adder) {
 	for _, file := range b.files {
 		if real := led(file); b.grantedAbove(real) {
 			add(real, "is your git configuration")
+		}
+	}
+}
+
+// sayGranted says that one of the list, or a part of it, is what the command is to write, as
+// in a workspace ~/.config/fish. What the user opened by name was meant.
+func (b *builder) sayGranted(real, why string) {
+	for _, root := range b.granted() {
+		if within(root, real) && !slices.Contains(b.in.Open, root) {
+			b.out.Notes = append(b.out.Notes, fmt.Sprintf("guard: the command may write all of %q, which is not guarded, and %s; look at what it wrote there", root, why))
+			return
 		}
 	}
 }

@@ -85,3 +85,35 @@ func TestLinksOfHooks(t *testing.T) {
 		t.Errorf("a fifo: %q, %v", got, err)
 	}
 }
+
+// The git directory of a submodule that lies deeper than is looked is closed with what is
+// around it, where the user opened the directory of all of them; a nearer one is guarded.
+func TestModulesTooDeep(t *testing.T) {
+	top := place(t)
+	near, deep := "ws/.git/modules/near", "ws/.git/modules/a/b/c/d/e/f/g/h/i/j/deep"
+	dirs(t, top, "ws/.git/objects", "ws/.git/refs", near+"/hooks", deep+"/hooks", "ws/.git/modules/k/l/m/n")
+	for _, file := range []string{"ws/.git/HEAD", "ws/.git/config", near + "/HEAD", near + "/config", deep + "/HEAD", deep + "/config"} {
+		if err := os.WriteFile(filepath.Join(top, file), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in := input(top)
+	modules := filepath.Join(top, "ws/.git/modules")
+	in.Open, in.Write = []string{modules}, []string{modules}
+	r, err := Fence(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := filepath.Join(modules, "a/b/c/d/e/f/g/h/i")
+	for _, path := range []string{filepath.Join(top, near, "config"), filepath.Join(top, near, "hooks"), i} {
+		if !slices.ContainsFunc(r.Guards, func(g Guard) bool { return g.Path == path }) {
+			t.Errorf("%s is not guarded: %+v", path, r.Guards)
+		}
+	}
+	if !slices.Contains(r.Policy.ReadableRoots, i) || slices.Contains(r.Policy.ReadableRoots, modules) {
+		t.Errorf("read-only: %q", r.Policy.ReadableRoots)
+	}
+	if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], fmt.Sprintf("%q could not be looked at", i)) || strings.Contains(r.Notes[0], "more such") {
+		t.Errorf("notes: %q", r.Notes)
+	}
+}
