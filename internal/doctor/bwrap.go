@@ -31,7 +31,7 @@ func bubblewrap(f Facts) Finding {
 
 const noCommand = "See whether it is bubblewrap, as the distribution's package has it, and what this process was started under: a system call filter or a security module can deny what only a whole jail needs. `sandboxd self-test` says the same, and on a machine that is only busy another try helps."
 
-const tryAgain = "Try again when the machine is less busy. If it stays like this, look at what the kernel says (dmesg, journalctl -k)."
+const tryAgain = "Try again when the machine is less busy. If it stays like this, see whether it is bubblewrap, as the distribution's package has it, and look at what the kernel says (dmesg, journalctl -k)."
 
 // options are what an older bubblewrap may not know, and what is lost then.
 var options = []struct{ name, since, lost string }{

@@ -86,7 +86,7 @@ func (r *Run) supervise(s *supervision, j *job, guarded guard) {
 		if j.profile == nil {
 			who = "stage2"
 		}
-		s.fail = spawnFailed("%s: %s; run sandboxd --self-test to see what this host lacks", who, seatbelt.Launch(code, text))
+		s.fail = spawnFailed("%s: %s; `sandboxd doctor` says what this host lacks", who, seatbelt.Launch(code, text))
 	}
 	if !r.drained(out, errs) {
 		r.finish(nil, spawnFailed("cannot pass the output on: nobody reads it"))

@@ -75,5 +75,5 @@ func (s *supervision) silence(cause error, text string) *Error {
 	if text != "" {
 		how += ": " + text
 	}
-	return spawnFailed("%s: the jail ended before the command could start (%s); run sandboxd --self-test to see what this host lacks", who, how)
+	return spawnFailed("%s: the jail ended before the command could start (%s); `sandboxd doctor` says what this host lacks", who, how)
 }
