@@ -168,6 +168,9 @@ func (r runner) notices(res broker.Result) {
 	}
 	if res.Degraded {
 		r.say.notice("degraded: the command ran without a jail")
+		for _, path := range r.o.protect { // asked for, as a ceiling is
+			r.say.notice("not enforced: --protect " + path + ": without a jail it is there wherever a grant covers it")
+		}
 	}
 	for _, entry := range res.Enforcement {
 		tag, skip := protocol.Layer(entry)

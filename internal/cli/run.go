@@ -24,7 +24,7 @@ func runCommand(args []string, s System) int {
 	r := runner{o: o, s: s, say: talker(o, s)}
 	defer r.say.end()
 	if o.preset == presetFence && getenv(s.Environ, fenceRequired) == "1" {
-		r.o.requireEnforced, r.o.allowDegraded = true, false
+		r.fenceRequired, r.o.requireEnforced, r.o.allowDegraded = true, true, false
 	}
 	if r.task, err = newTask(o, s); err != nil {
 		return r.say.fail(exitFailed, err)
@@ -55,10 +55,11 @@ func parseRun(args []string) (options, error) {
 const fenceRequired = "SANDBOXD_FENCE_REQUIRED"
 
 type runner struct {
-	o    options
-	s    System
-	task task
-	say  voice
+	o             options
+	s             System
+	task          task
+	say           voice
+	fenceRequired bool
 }
 
 func (r runner) run() int {
@@ -207,6 +208,17 @@ func (r runner) options(path string) broker.Options {
 	return o
 }
 
+// withoutJail is what can be done on a host that has none: nothing where one is demanded.
+func (r runner) withoutJail() string {
+	switch {
+	case r.fenceRequired:
+		return fenceRequired + "=1 lets nothing else run here"
+	case r.o.requireEnforced:
+		return "--require-enforced lets nothing else run here"
+	}
+	return "--allow-degraded runs it with what is left"
+}
+
 // checkHost refuses a host without a jail. Only a report says why there is none, so
 // the smallest command is run for it.
 func (r runner) checkHost(ctx context.Context, h *broker.Helper) error {
@@ -226,5 +238,5 @@ func (r runner) checkHost(ctx context.Context, h *broker.Helper) error {
 	if reason != "" {
 		reason = ": " + reason
 	}
-	return fmt.Errorf("cannot jail the command on this host%s; `sandboxd doctor` says what to do, and --allow-degraded runs it with what is left", reason)
+	return fmt.Errorf("cannot jail the command on this host%s; `sandboxd doctor` says what to do, and %s", reason, r.withoutJail())
 }
