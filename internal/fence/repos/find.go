@@ -71,10 +71,23 @@ func directory(dir string, room int) (found []Repo, below []string, all bool, er
 		below = slices.DeleteFunc(below, func(name string) bool { return internal[name] })
 	}
 	slices.Sort(below)
+	below = searched(dir, below)
 	if len(below) > room {
 		return found, below[:max(room, 0)], false, nil
 	}
 	return found, below, true, nil
+}
+
+// kernels are what no repository lies in, directly below the root directory: a jail has a
+// /proc and /dev of its own, and the host's can hold more directories than are searched.
+var kernels = []string{"dev", "proc", "sys"}
+
+// searched leaves those out.
+func searched(dir string, below []string) []string {
+	if dir != "/" {
+		return below
+	}
+	return slices.DeleteFunc(below, func(name string) bool { return slices.Contains(kernels, name) })
 }
 
 // known are the marks that a directory has.

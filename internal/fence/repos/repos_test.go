@@ -168,3 +168,14 @@ func TestChangesAreBounded(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// With the root / the directories of processes would use up the search.
+func TestKernelsFileSystemsAreNotSearched(t *testing.T) {
+	names := func() []string { return []string{"dev", "etc", "proc", "srv", "sys"} }
+	if got := searched("/", names()); !slices.Equal(got, []string{"etc", "srv"}) {
+		t.Errorf("below /: %q", got)
+	}
+	if got := searched("/srv", names()); !slices.Equal(got, names()) {
+		t.Errorf("below another directory: %q", got)
+	}
+}
