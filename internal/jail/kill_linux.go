@@ -16,8 +16,7 @@ func (s *supervision) over() bool { return s.p.payloadFD >= 0 && exited(s.p.payl
 // own handler would never run.
 func (s *supervision) term() {
 	p := s.p
-	targets, err := s.payloads()
-	listed := ticks()
+	targets, listed, err := s.payloads()
 	if p.payloadFD >= 0 {
 		_ = unix.PidfdSendSignal(p.payloadFD, unix.SIGTERM, nil, 0)
 	}
@@ -34,23 +33,29 @@ func (s *supervision) term() {
 // payloads lists the command and what descends from it: everything below the
 // namespace's init or, in degraded mode, below the helper, to which whoever forked
 // twice comes back.
-func (s *supervision) payloads() ([]int, error) {
+func (s *supervision) payloads() (all []int, l listing, err error) {
 	p := s.p
+	l = listing{began: ticks()}
+	defer func() { l.ended = ticks() }()
 	switch {
 	case !p.jailed:
-		return s.offspring()
+		l.root = os.Getpid()
+		all, err = s.offspring()
+		return all, l, err
 	case p.init > 0:
-		return descendants(s.table, p.init)
+		l.root = p.init
+		all, err = descendants(s.table, p.init)
+		return all, l, err
 	}
+	l.root = p.pid
 	inits, err := s.table.children(p.pid)
-	var all []int
 	for _, init := range inits {
 		some, serr := descendants(s.table, init)
 		if all = append(all, some...); serr != nil {
 			err = serr
 		}
 	}
-	return all, err
+	return all, l, err
 }
 
 // termGroup is the fallback for a walk that cannot be trusted: a TERM not sent
@@ -92,9 +97,10 @@ const sweepBound = time.Second
 func (s *supervision) sweep(limit time.Duration) bool {
 	for bound := newPatience(limit); ; time.Sleep(time.Millisecond) {
 		late := bound.over() // before the look: the last word is what that shows
+		listed := listing{root: os.Getpid(), began: ticks()}
 		left, err := s.offspring()
+		listed.ended = ticks()
 		left = slices.DeleteFunc(left, func(pid int) bool { return pid == s.p.pid && !s.p.gone() }) // reap has that one
-		listed := ticks()
 		for _, pid := range left {
 			_ = signalPid(s.table, pid, unix.SIGKILL, listed)
 			forks.reap(pid)

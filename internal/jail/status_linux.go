@@ -76,8 +76,7 @@ func (s *supervision) release(limit time.Duration) {
 		s.p.signalGroup(unix.SIGCONT)
 	}
 	for bound := newPatience(limit); !s.collected(0) && !bound.over(); {
-		pids, _ := s.payloads() // an error is met again in the next round
-		listed := ticks()
+		pids, listed, _ := s.payloads() // an error is met again in the next round
 		for _, pid := range pids {
 			if pid != s.p.payload {
 				_ = signalPid(s.table, pid, unix.SIGKILL, listed)

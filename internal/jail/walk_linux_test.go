@@ -139,7 +139,7 @@ func TestTermFallsBackToTheGroup(t *testing.T) {
 func TestTermByDescent(t *testing.T) {
 	cmd, p, got := payloadGroup(t)
 	s := &supervision{p: p, table: realProc{}}
-	targets, err := s.payloads()
+	targets, _, err := s.payloads()
 	if err != nil || !slices.Contains(targets, p.payload) || slices.Contains(targets, os.Getpid()) || len(targets) < 2 {
 		t.Errorf("got %v %v", targets, err)
 	}
@@ -155,20 +155,27 @@ func TestSignalPidOfAReusedPid(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid := cmd.Process.Pid
-	if err := signalPid(&aging{}, pid, unix.SIGKILL, ticks()); err != unix.ESRCH {
+	if err := signalPid(&aging{}, pid, unix.SIGKILL, listing{ended: ticks()}); err != unix.ESRCH {
 		t.Errorf("got %v", err)
 	}
-	if err := signalPid(realProc{}, pid, 0, ticks()); err != nil {
+	if err := signalPid(realProc{}, pid, 0, listing{root: os.Getpid(), ended: ticks()}); err != nil {
 		t.Errorf("it was hit: %v", err)
 	}
 	self, err := (realProc{}).stat(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := signalPid(realProc{}, pid, unix.SIGKILL, self.start-1); err != unix.ESRCH {
+	if err := signalPid(realProc{}, pid, unix.SIGKILL, listing{os.Getpid(), 0, self.start - 1}); err != unix.ESRCH {
 		t.Errorf("a process that began after the listing: %v", err)
 	}
-	if err := signalPid(realProc{}, pid, unix.SIGKILL, self.start); err != nil {
+	// Its number was listed below another process, and became its own since.
+	if err := signalPid(realProc{}, pid, unix.SIGKILL, listing{os.Getpid() + 1, self.start, ticks()}); err != unix.ESRCH {
+		t.Errorf("a process that began during the listing, elsewhere: %v", err)
+	}
+	if err := signalPid(realProc{}, pid, 0, listing{os.Getpid(), 0, ticks()}); err != nil {
+		t.Errorf("it was hit: %v", err)
+	}
+	if err := signalPid(realProc{}, pid, unix.SIGKILL, listing{os.Getpid(), self.start, self.start}); err != nil {
 		t.Error(err)
 	}
 	_ = cmd.Wait()
