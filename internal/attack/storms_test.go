@@ -25,11 +25,15 @@ import (
 const hops = 100_000
 
 // storm starts chains of processes, each of which lives only until it has started the
-// next, in a session of its own: "@storm TAG CHAINS". Whoever lists processes and
-// signals them comes too late for every one.
+// next, in a session of its own: "@storm TAG CHAINS [reap]". Whoever lists processes and
+// signals them comes too late for every one. It reaps them all at once, if it is to.
 func storm(args []string) int {
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT} {
 		ignore(s)
+	}
+	if len(args) > 2 {
+		ignore(syscall.SIGCHLD)
+		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	}
 	chains, _ := strconv.Atoi(args[1])
 	for range chains {
@@ -155,15 +159,26 @@ func since(major, minor int) bool {
 func reusePids(t *testing.T, most string) {
 	ok(t, unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount("proc", "/proc", "proc", 0, ""),
 		os.WriteFile("/proc/sys/kernel/pid_max", []byte(most), 0))
+	t.Run("jail", func(t *testing.T) { reuseOfPids(t, "exec ", "", 4, 25) })
+	// No /proc of its own can be mounted where something lies on this one. Then whoever
+	// is below the helper is listed and signalled, which takes a while where there are many.
+	ok(t, unix.Mount("tmpfs", "/proc/driver", "tmpfs", 0, ""))
+	t.Run("degraded", func(t *testing.T) { reuseOfPids(t, "for i in $(seq 300); do sleep 60 & done; exec ", " reap", 12, 6) })
+}
+
+func reuseOfPids(t *testing.T, before, how string, outside, storms int) {
 	testenv.EachUser(t, func(t *testing.T, u testenv.User) {
 		s := newScene(t, u, nil)
 		h := start(t, u, s.policy(nil), nil)
+		if got := slices.Contains(h.hello.Features, "degraded"); got != strings.Contains(t.Name(), "degraded") {
+			t.Fatalf("degraded is %v", got)
+		}
 		h.greet()
 		var mu sync.Mutex
 		var all sync.WaitGroup
 		stop := make(chan struct{})
 		highest, rounds, bystanders := 0, 0, 0
-		for range 4 {
+		for range outside {
 			all.Go(func() {
 				for {
 					select {
@@ -191,9 +206,12 @@ func reusePids(t *testing.T, most string) {
 			})
 		}
 		cancelled := 0
-		for n := range 25 {
+		for n := range storms {
 			id := uint64(n + 2)
-			h.send(id, s.start(s.program(), "@storm", "storm-"+s.Nonce, "4"))
+			h.send(id, s.start("/bin/sh", "-c", before+s.program()+" @storm storm-"+s.Nonce+" 4"+how))
+			for storming("storm-"+s.Nonce) == 0 && how != "" {
+				time.Sleep(time.Millisecond)
+			}
 			time.Sleep(time.Duration(20+n*4) * time.Millisecond)
 			h.send(id, protocol.Cancel{})
 			if r := h.collect(id); r.exit != nil && r.exit.Cancelled {
