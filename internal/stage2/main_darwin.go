@@ -4,8 +4,10 @@ import (
 	"encoding/binary"
 	"os"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -88,10 +90,19 @@ func hungUp() bool {
 	}
 }
 
-// signals gives the command default dispositions: what is ignored stays ignored
-// over execve(2), what is handled does not. From here on this process is deaf to them,
-// so the helper sends none before the command runs.
+// setMask is SIG_SETMASK of sigprocmask(2).
+const setMask = 3
+
+// signals gives the command default dispositions and an empty mask: what is ignored stays
+// ignored over execve(2), what is handled does not, and the mask of the thread that calls
+// it stays too. From here on this process is deaf to them, so the helper sends none before
+// the command runs.
 func (p *process) signals() *spec.Failure {
+	runtime.LockOSThread() // to the end: that thread calls execve
+	var none uint32
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_SIGPROCMASK, setMask, uintptr(unsafe.Pointer(&none)), 0); errno != 0 {
+		return failure(spec.StepSignals, "cannot clear the signal mask", errno)
+	}
 	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGPIPE, unix.SIGALRM, unix.SIGTERM,
 		unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGCHLD, unix.SIGUSR1, unix.SIGUSR2, unix.SIGXCPU, unix.SIGXFSZ, unix.SIGWINCH)
 	return nil
