@@ -99,6 +99,8 @@ async function endings(start, workspace) {
   (h = await start()).write(encode(1, "hello", { proto: 4, peer: "", features: [] }));
   await assert.rejects(h.exec(["true"], workspace), /matching versions/);
   await assert.rejects(Helper.start("sh", {}, "-c", "printf '\\0\\0\\0\\1x'; exec sleep 600"), ChannelError); // and it is ended
+  Helper.hello = 1000;
+  await assert.rejects(Helper.start("sh", {}, "-c", "exec sleep 600"), /ended/);
   assert.ok(Date.now() - begin < 60000, "something waited for a command");
 }
 

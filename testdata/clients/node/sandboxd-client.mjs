@@ -83,14 +83,15 @@ export function decode(packed) { // one frame without its length; an integer may
 }
 
 export class Helper { // one helper, one command at a time; policy is an object, or its msgpack
-  last = 1; runs = false; frames = this.read();
+  static hello = 60000; last = 1; runs = false; frames = this.read(); // hello: milliseconds until the helper has said it
   static async start(path, policy, ...flags) {
     const h = new Helper(), base = data(policy) ? policy : encodeMap(policy);
     h.child = spawn(path, flags, { stdio: ["pipe", "pipe", "inherit", "pipe"] }); // the last is descriptor 3
     (h.ended = once(h.child, "close")).catch(() => {}); // no such program: next says that there is no frame
     for (const pipe of [h.child.stdin, h.child.stdio[3]]) pipe.on("error", () => {});
     h.child.stdio[3].end(base);
-    h.features = (await h.next().catch((e) => { throw h.child.kill(), e; })).body.features; // else node waits for it
+    const late = setTimeout(() => h.child.kill("SIGKILL"), Helper.hello); // next then says that it ended
+    h.features = (await h.next().catch((e) => { throw h.child.kill("SIGKILL"), e; }).finally(() => clearTimeout(late))).body.features;
     await h.write(encode(1, "hello", { proto: PROTO, peer: "node", features: [] }));
     return h;
   }

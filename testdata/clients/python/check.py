@@ -7,13 +7,11 @@ import faulthandler, json, os, struct, sys, threading, time
 import msgpack
 from sandboxd_client import CODES, FRAME, KINDS, ChannelError, Helper, Refused, canonical, decode, encode
 
-
 def raw(case, folder):
     if "file" in case:
         with open(os.path.join(folder, case["file"]), "rb") as f:
             return f.read()
     return b"".join(bytes.fromhex(p["hex"]) * int(p["times"]) for p in case["parts"])
-
 
 def value(v, like):
     """A value of the manifest with the types of what was decoded, or of the key's rule."""
@@ -24,7 +22,6 @@ def value(v, like):
     if isinstance(like, list):
         return [value(x, y) for x, y in zip(v, like, strict=True)]
     return int(v) if type(like) is int else v
-
 
 def frame(b):
     length = struct.unpack(">I", b[:4])[0] if len(b) >= 4 else -1
@@ -102,6 +99,9 @@ def endings(start, workspace):
     assert "ended" in str(fails(ChannelError, h.exec, ["true"], workspace, stdin=big))
     h.cancel()
     assert h.close() == -9
+    sys.modules[Helper.__module__].HELLO = 1
+    for said in ("", "printf '\\0\\0\\0\\1x'; "):
+        fails(ChannelError, Helper, "sh", {}, "-c", said + "exec sleep 600")
     assert time.monotonic() - begin < 60, "something waited for a command"
 
 def helper(path, workspace):

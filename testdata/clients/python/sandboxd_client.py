@@ -5,7 +5,7 @@ import contextlib, os, select, subprocess, tempfile, threading
 
 import msgpack
 
-PROTO, FRAME, ITEMS, DEPTH = 3, 1 << 24, 1 << 18, 16
+PROTO, FRAME, ITEMS, DEPTH, HELLO = 3, 1 << 24, 1 << 18, 16, 60  # HELLO: seconds until the helper has said it
 CODES = "malformed_frame proto_mismatch unknown_kind busy no_exec bad_policy refused spawn_failed".split()
 
 class ChannelError(Exception): """The helper is gone, or said something that no helper says."""
@@ -73,7 +73,6 @@ def ready(pipe, events, seconds):
     (poll := select.poll()).register(pipe, events)
     return poll.poll(seconds * 1000)
 
-
 class Helper:
     """One helper, one command at a time. policy is a dict, or msgpack; flags are the server's."""
     def __init__(self, path, policy, *flags):
@@ -83,7 +82,9 @@ class Helper:
             f.flush()
             self.process = subprocess.Popen(["sh", "-c", 'f=$0; exec "$@" 3<"$f"', f.name, path, *flags],
                                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-            self.features = self.read()[2]["features"]
+            (late := threading.Timer(HELLO, self.process.kill)).start()  # read then says that it ended
+            try: self.features = self.read()[2]["features"]
+            finally: late.cancel(), hasattr(self, "features") or self.process.kill()
         self.send(1, "hello", proto=PROTO, peer="python", features=[])
 
     def send(self, ident, kind, **body):
