@@ -163,7 +163,7 @@ func reusePids(t *testing.T, most string) {
 	// No /proc of its own can be mounted where something lies on this one. Then whoever
 	// is below the helper is listed and signalled, which takes a while where there are many.
 	ok(t, unix.Mount("tmpfs", "/proc/driver", "tmpfs", 0, ""))
-	t.Run("degraded", func(t *testing.T) { reuseOfPids(t, "for i in $(seq 300); do sleep 60 & done; exec ", " reap", 12, 6) })
+	t.Run("degraded", func(t *testing.T) { reuseOfPids(t, "for i in $(seq 300); do sleep 60 & done; exec ", " reap", 12, 3) })
 }
 
 func reuseOfPids(t *testing.T, before, how string, outside, storms int) {
