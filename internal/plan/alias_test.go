@@ -1,13 +1,16 @@
 package plan_test
 
 import (
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"sandboxd/internal/host"
 	"sandboxd/internal/plan"
+	"sandboxd/protocol"
 )
 
 // second is a bind mount of the host: what lies below from shows below to as well.
@@ -91,5 +94,33 @@ func TestPropertySecondNames(t *testing.T) {
 	})
 	if planned < 500 || masked < 100 {
 		t.Errorf("only %d plans, %d second names", planned, masked)
+	}
+}
+
+// A second name that could not be looked at refuses what would show it, and nothing else.
+func TestSecondNameThatCannotBeSeen(t *testing.T) {
+	tr := newTree()
+	tr.file("/srv/keys/key")
+	tr.dir("/srv/ws")
+	tr.dir("/mnt/broken")
+	for root, want := range map[string]bool{"/srv/ws": false, "/mnt": true} {
+		for _, writable := range []bool{false, true} {
+			p := policy(func(p *protocol.Policy) {
+				p.Protected = []string{"/srv/keys"}
+				if writable {
+					p.WritableRoots = []string{root}
+				} else {
+					p.ReadableRoots = []string{root}
+				}
+			})
+			f := tr.facts(p)
+			f.Layout = tr.survey(append(plan.Paths(p, f), "/mnt/broken"))
+			f.Aliases = host.Aliases{"/srv/keys": {"/mnt/broken/keys"}}
+			delete(f.Layout, "/mnt/broken/keys") // as after an I/O error
+			var refusal *plan.Refusal
+			if _, err := plan.Build(p, f); errors.As(err, &refusal) != want || want && !strings.Contains(err.Error(), "/mnt/broken/keys") {
+				t.Errorf("%s, writable %v: %v", root, writable, err)
+			}
+		}
 	}
 }

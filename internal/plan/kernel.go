@@ -62,6 +62,9 @@ func (b *builder) coverKernel() *Refusal {
 func (b *builder) hideKernel() {
 	for _, k := range b.f.Kernel {
 		a := b.region(k.Path).Class.access()
+		if b.maskShut(kernelOrigin(k), k.Path) {
+			continue
+		}
 		if a == accessWrite && !looked[k.FSType] || a == accessRead && k.FSType == "proc" {
 			b.maskPlace(listKernel, Place{k.Path, kernelWhy(k)})
 		}

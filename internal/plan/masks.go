@@ -49,6 +49,10 @@ func (b *builder) maskOne(e entry) State {
 	if e.res.Err != nil { // below something that is no directory
 		return b.pinFile(e, region)
 	}
+	if node.Kind == host.Unknown {
+		b.refused = refuse(e.origin, "the host has it mounted at %q as well, in %s %q, and that cannot be looked at; unmount it there, or take one of the two out", path, region.Origin.name(), region.Origin.Path)
+		return Barred
+	}
 	if dir, closed := b.closedDir(path); closed || node.Kind == host.Denied {
 		return b.maskClosed(e, region, dir)
 	}

@@ -25,22 +25,26 @@ func (b *builder) maskPlaces() *Refusal {
 		b.hidePrivate()
 	}
 	for _, s := range b.f.Services {
-		if res := b.f.Layout.Resolve(s.Path); res.Err == nil && res.Node.Kind == host.Socket && !b.grantsDir(host.Parent(res.Path)) {
+		if res := b.f.Layout.Resolve(s.Path); res.Err == nil && (res.Node.Kind == host.Socket || res.Node.Kind == host.Denied) && !b.grantsDir(host.Parent(res.Path)) {
 			b.maskPlace(listService, Place{res.Path, "the socket that " + s.Variable + " names"})
 		}
 	}
 	b.hideKernel()
 	b.maskAgent()
+	b.maskShutRoots()
 	if b.f.OS == "linux" && b.f.LandlockABI == 0 {
 		b.setMask(Op{Path: "/proc/1", Class: MaskDir, Perms: 0o444, Node: host.Node{Kind: host.Dir},
 			Origin: Origin{List: listProc, Index: -1, Path: "/proc/1", Why: "without Landlock a command could take over bubblewrap's init through it"}})
 	}
-	return nil
+	return b.refused
 }
 
 // maskPlace hides one place unless the policy names it. An explicit mount below
 // it comes after the mask, so then the mask must be searchable.
 func (b *builder) maskPlace(list string, p Place) {
+	if b.maskShut(Origin{List: list, Index: -1, Path: p.Path, Why: p.Why}, p.Path) {
+		return
+	}
 	res := b.f.Layout.Resolve(p.Path)
 	if res.Err != nil || !exists(res.Node.Kind) || res.Path == "/" || !b.visible(res.Path) {
 		return
@@ -136,7 +140,7 @@ func (b *builder) maskAgent() {
 		return
 	}
 	res := b.f.Layout.Resolve(b.f.SSHAuth)
-	if res.Err != nil || !exists(res.Node.Kind) {
+	if res.Err != nil || !exists(res.Node.Kind) && res.Node.Kind != host.Denied {
 		return
 	}
 	why := "the ssh agent, which signs with the user's keys"

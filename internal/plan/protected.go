@@ -59,7 +59,7 @@ func (b *builder) resolveAlias(o Origin, name string) *Refusal {
 	if res.Path == "/" {
 		return refuse(o, "the host has it mounted at \"/\" as well, so it cannot be hidden; name the directories that are meant")
 	}
-	if res.Err != nil && !errors.Is(res.Err, host.ErrNotDir) || res.Node.Kind == host.Unknown {
+	if res.Err != nil && !errors.Is(res.Err, host.ErrNotDir) {
 		return refuse(o, "the host has it mounted at %q as well, which cannot be resolved; unmount that, or leave the entry out", name)
 	}
 	b.protected = append(b.protected, entry{o, res, MaskDir, true})

@@ -86,7 +86,8 @@ func names(t tree, byDev map[string][]Mount) map[string]tree {
 }
 
 // shows says whether a name leads to t now, and not to what another mount put over
-// it. What exists of it must be known to the layout, so it is walked.
+// it. What exists of it must be known to the layout, so it is walked. Behind what cannot
+// be looked at, or is closed, which its owner opens again, the mount table alone decides.
 func (s *survey) shows(name string, t tree) (bool, error) {
 	for _, own := range []string{"/proc", "/dev"} {
 		if host.Beneath(name, own) {
@@ -95,12 +96,13 @@ func (s *survey) shows(name string, t tree) (bool, error) {
 	}
 	if _, err := s.walk(name); short(err) {
 		return false, err
-	} else if err != nil {
-		return false, nil // a mount's place has no links, so something lies over it
 	}
 	res := s.r.layout.Resolve(name)
-	if len(res.Links) > 0 {
+	if len(res.Links) > 0 { // a mount's place has none, so something lies over it
 		return false, nil
+	}
+	if res.Node.Kind == host.Denied || res.Node.Kind == host.Unknown {
+		return true, nil
 	}
 	at, ok := s.r.treeAt(name)
 	return !ok || at == t, nil

@@ -23,10 +23,11 @@ func (s *survey) kernel(writable, shown []string) (found []host.KernelMount, err
 		covered := slices.ContainsFunc(s.places.mounts[i+1:], func(o Mount) bool { return o.Point == m.Point })
 		// A mount's place has no links, so where one is met something lies over it.
 		at, err := s.walk(m.Point)
-		if short(err) {
+		if s.unseen(m.Point, err) {
 			return nil, err // else it would silently be granted along
 		}
-		if err == nil && at == m.Point && !covered {
+		shut := s.r.layout[m.Point].Kind != host.Dir && s.r.layout.Resolve(m.Point).Node.Kind == host.Denied // its owner opens it again
+		if err == nil && (at == m.Point || shut) && !covered {
 			found = append(found, host.KernelMount{Path: m.Point, FSType: m.FSType})
 		}
 	}

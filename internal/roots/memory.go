@@ -199,6 +199,18 @@ func (p *places) add(at string, sets ...*placeSet) {
 	}
 }
 
+// addUnseen counts what could not be looked at, by the mount table alone.
+func (p *places) addUnseen(at string, set *placeSet) {
+	if t, ok := p.r.treeAt(at); ok {
+		set.addTree(t)
+	}
+	for _, m := range p.mounts {
+		if host.Beneath(m.Point, at) {
+			set.addTree(tree{m.Dev, m.Root})
+		}
+	}
+}
+
 // writable says whether a command could have made an entry in the directory dir.
 func (p *places) writable(dir string) bool {
 	if p.set.all {

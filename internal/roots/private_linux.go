@@ -1,6 +1,7 @@
 package roots
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -21,7 +22,7 @@ type Private struct {
 	notice  notice
 	found   []string
 	all     bool
-	err     error // of this process, as in short: what it met is not known
+	err     error // what it met is not known
 	seen    []seen
 }
 
@@ -114,42 +115,50 @@ func seenAs(path string, st *unix.Stat_t) seen {
 	return seen{path, uint64(st.Dev), st.Ino, st.Ctim}
 }
 
-// failed notes an error that is not the place's own, after which nothing may count as
-// absent.
-func (p *Private) failed(err error) {
-	if short(err) && p.err == nil {
-		p.err = err
+// failed notes an error after which nothing may count as absent: any but that something
+// has gone, or that this caller, and so the command, is not let in.
+func (p *Private) failed(path string, err error) {
+	for _, gone := range []error{unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.EACCES} {
+		if errors.Is(err, gone) {
+			return
+		}
+	}
+	if p.err == nil {
+		p.err = fmt.Errorf("%s: %w", show(path), err)
 	}
 }
+
+// fstatat is a variable for the tests of file systems that fail.
+var fstatat = unix.Fstatat
 
 // look takes one directory: name in parent, path for the answer.
 func (p *Private) look(parent int, name, path string) {
 	fd, err := openat(parent, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
 	if err != nil { // not there, or closed to this caller too
-		p.failed(err)
+		p.failed(path, err)
 		return
 	}
 	f := os.NewFile(uintptr(fd), path)
 	defer f.Close()
 	var dir unix.Stat_t
 	if err := unix.Fstat(fd, &dir); err != nil {
-		p.failed(err)
+		p.failed(path, err)
 	}
 	p.seen = append(p.seen, seenAs(path, &dir)) // before it is read
 	p.notice.add(fd)
 	names, err := f.Readdirnames(-1)
 	if err != nil {
 		p.all = false
-		p.failed(err)
+		p.failed(path, err)
 	}
 	before := len(p.found)
 	for _, name := range names {
+		at := host.Join(path, name)
 		var st unix.Stat_t
-		if err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-			p.failed(err)
+		if err := fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			p.failed(at, err)
 			continue
 		}
-		at := host.Join(path, name)
 		switch kindOf(st.Mode) {
 		case host.Dir:
 			if readable(&st, 5) && st.Mode&5 == 0 {
@@ -190,7 +199,7 @@ func (s *survey) private(p *Private) error {
 	}
 	for _, path := range found {
 		at, err := s.walk(path)
-		if short(err) {
+		if s.unseen(path, err) {
 			return err // else it would silently count as absent
 		}
 		if err == nil && at == path {

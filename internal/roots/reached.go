@@ -113,6 +113,9 @@ func (r *Reached) Close() error {
 	return nil
 }
 
+// lookAt is a variable for the tests of file systems that fail.
+var lookAt = open
+
 // look gives the node of name in the directory dir, looking at the file system at
 // most once: what a path was at first is what it is for the whole survey.
 func (r *Reached) look(dir, name, path string) (host.Node, error) {
@@ -127,7 +130,7 @@ func (r *Reached) look(dir, name, path string) (host.Node, error) {
 	if err != nil {
 		return host.Node{}, fmt.Errorf("cannot be reached: %s: %w", show(dir), err)
 	}
-	o, err := open(parent, name)
+	o, err := lookAt(parent, name)
 	if err != nil {
 		return host.Node{}, fmt.Errorf("cannot be reached: %s: %w", show(path), err)
 	}

@@ -98,11 +98,13 @@ func (s *survey) run(paths []string, w Writability) error {
 	for _, path := range w.Shared {
 		// A link here is nobody's grant: where it leads need not be known.
 		at, err := s.walk(path)
-		if short(err) {
+		switch {
+		case short(err):
 			return err // else what lies below would not count as writable
-		}
-		if err == nil {
+		case err == nil:
 			places.add(at, &places.set)
+		case s.unseen(path, err):
+			places.addUnseen(s.barred, &places.set)
 		}
 	}
 	// A parent comes first, so a root below another one is judged with it known.
@@ -224,6 +226,13 @@ func (s *survey) unreachable(path string, err error) error {
 		return fmt.Errorf("cannot look at %q: %w; raise the limit or try again", path, err)
 	}
 	return s.refuse(path, err.Error())
+}
+
+// unseen says whether a walk failed so that what is there is not known. A link that was
+// not followed is no such failure: what is behind it has another name.
+func (s *survey) unseen(path string, err error) bool {
+	res := s.r.layout.Resolve(path)
+	return err != nil && (short(err) || len(res.Links) == 0 && res.Node.Kind == host.Unknown)
 }
 
 // short says whether this machine has run out of something that it usually has.

@@ -53,7 +53,7 @@ func process(o Options) host.Facts {
 // tell others of their sockets: PATH, unix:PATH, unix:path=PATH,guid=X and the same behind
 // others, separated by semicolons (the D-Bus specification, "Server Addresses"),
 // unix://PATH, and PATH,PID,N as tmux does. Whether there is a socket is for the survey
-// to say.
+// to say: a command may have closed its directory, to open it again in the next run.
 func services(environ []string) (found []host.Service) {
 	for _, v := range environ {
 		name, value, _ := strings.Cut(v, "=")
@@ -77,7 +77,7 @@ func service(found []host.Service, name, value string) []host.Service {
 	if len(value) < 2 || len(value) > 4095 || value[0] != '/' || filepath.Clean(value) != value || strings.ContainsAny(value, "\x00:") || len(found) == maxServices {
 		return found
 	}
-	if info, err := os.Stat(value); err == nil && info.Mode()&os.ModeSocket != 0 || errors.Is(err, fs.ErrNotExist) {
+	if info, err := os.Stat(value); err == nil && info.Mode()&os.ModeSocket != 0 || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		found = append(found, host.Service{Variable: name, Path: value})
 	}
 	return found
