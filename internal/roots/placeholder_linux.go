@@ -30,6 +30,7 @@ type placeholder struct {
 	pin    int     // on it, meanwhile: without it another file could get its number
 	whole  bool    // it was made with its contents and its mark
 	locked bool
+	other  bool // something else has the name under which it is looked at before it goes
 	at     tree // place within the file system, where known
 	known  bool
 }
@@ -75,7 +76,7 @@ func place(op plan.Op, r *Reached) (*placeholder, error) {
 		return nil, refusePlace(op, err)
 	}
 	p := &placeholder{op: op, parent: parent, name: base(op.Path), fd: noFD, pin: noFD}
-	sweepAside(p)
+	p.other = sweepAside(p)
 	if r.places != nil {
 		p.at, p.known = r.places.treeOf(dir)
 		p.at.path = host.Join(p.at.path, p.name)

@@ -20,7 +20,7 @@ func (p *Placeholders) Release() error {
 	for i := len(p.list) - 1; i >= 0; i-- {
 		one := p.list[i]
 		ok, err := one.claim()
-		errs = append(errs, err)
+		errs = append(errs, err, one.strange())
 		if !ok {
 			// At once: this plan may hold the same inode under another name.
 			one.close()

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandboxd/internal/host"
 	"sandboxd/internal/plan"
 )
 
@@ -96,25 +97,39 @@ func (p *placeholder) moveAside() (bool, error) {
 	return true, fmt.Errorf("cannot put back what was made at %q on the host while its placeholder was removed: %w; it is %q beside it now", p.op.Path, err, aside)
 }
 
-// sweepAside removes a placeholder that a helper left aside which was killed in between.
-// What else has that name stays.
-func sweepAside(p *placeholder) {
+// sweepAside removes a placeholder that a helper left aside which was killed in between,
+// and says whether something else has that name, which stays.
+func sweepAside(p *placeholder) (other bool) {
 	left := &placeholder{op: p.op, parent: p.parent, name: asidePrefix + p.name, fd: noFD}
 	if p.op.Class != plan.MaskFile || !left.there() {
-		return
+		return false
 	}
 	fd, err := openat(int(p.parent.Fd()), left.name, p.openFlags())
 	if err != nil {
-		return
+		return !errors.Is(err, unix.ENOENT)
 	}
 	defer closeFD(fd)
 	node, err := nodeOf(fd)
 	left.fd, left.id = fd, node.ID
-	// Whoever is about to unlink it has the lock, and nobody moves anything over it.
-	if err != nil || !leftover(fd, node) || flock(fd, unix.LOCK_EX) != nil || !left.intact(left.name) {
-		return
+	if err != nil || !leftover(fd, node) {
+		return true
 	}
-	_ = unix.Unlinkat(int(p.parent.Fd()), left.name, 0)
+	// Whoever is about to unlink it has the lock, and nobody moves anything over it.
+	if flock(fd, unix.LOCK_EX) == nil && left.intact(left.name) {
+		_ = unix.Unlinkat(int(p.parent.Fd()), left.name, 0)
+	}
+	return false
+}
+
+// strange says what cannot be put back: a helper that was killed may have moved the
+// host's own file aside, or a command have made one, to have it under the other name.
+func (p *placeholder) strange() error {
+	aside := &placeholder{parent: p.parent, name: asidePrefix + p.name}
+	if !p.other || !aside.there() {
+		return nil
+	}
+	at := host.Join(host.Parent(p.op.Path), aside.name)
+	return fmt.Errorf("%q is the host's own file, left there by a helper that was killed while it removed the placeholder %q, or a command made it; look at it, and rename it back or remove it", at, p.op.Path)
 }
 
 // there says whether the name is a regular file.

@@ -127,7 +127,7 @@ func TestReplacedBeforeItIsRemoved(t *testing.T) {
 }
 
 // TestLeftAside: what a helper left aside that was killed while it removed its placeholder
-// goes with the next one, by a start or by a release. What is none stays where it is: a
+// goes with the next one, by a start or by a release. What is none stays where it is, and is said: a
 // command can have made it, and under the other name the host would believe it.
 func TestLeftAside(t *testing.T) {
 	dir := testDir(t)
@@ -161,7 +161,9 @@ func TestLeftAside(t *testing.T) {
 	other.list[0].close()
 
 	put(t, aside, "planted")
-	must(t, placeOne(t, path).Release())
+	if err := placeOne(t, path).Release(); err == nil || !strings.Contains(err.Error(), aside) {
+		t.Errorf("not said: %v", err)
+	}
 	only(t, dir, map[string]string{asidePrefix + "commondir": "planted"})
 }
 
