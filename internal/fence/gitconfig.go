@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,39 +28,52 @@ type git string
 
 // config reads one configuration file with git's own parser, includes not
 // followed. Reading a named file runs nothing, and "/" as directory keeps any
-// repository out of it. Without git, or for an unreadable file, it is empty: then
-// git reads nothing there either.
-func (g git) config(file string) []setting {
+// repository out of it. Without git, or for a file that it does not accept, it is
+// empty: then git reads nothing there either.
+func (g git) config(file string) (list []setting, err error) {
 	real, err := realPath(file)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	if info, err := os.Lstat(real); err != nil || !info.Mode().IsRegular() {
-		return nil
+		return nil, nil
 	}
-	var list []setting
-	for _, entry := range g.list(nil, "--file", real, "--no-includes") {
+	entries, err := g.list(alone, "--file", real, "--no-includes")
+	for _, entry := range entries {
 		if key, value, ok := strings.Cut(entry, "\n"); ok {
 			list = append(list, setting{key, value, filepath.Dir(file)})
 		}
 	}
-	return list
+	if errors.As(err, new(*exec.ExitError)) {
+		err = nil
+	}
+	return list, err
 }
 
+// alone keeps git from reading the user's own configuration first, which it dies on where
+// that includes what cannot be read.
+var alone = []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_SYSTEM=" + os.DevNull, "GIT_CONFIG_GLOBAL=" + os.DevNull, "HOME=" + os.DevNull, "XDG_CONFIG_HOME=" + os.DevNull}
+
+// listBound is how long git may take for one list.
+const listBound = 5 * time.Second
+
 // list is `git config --list` with more environment and flags.
-func (g git) list(env []string, flags ...string) []string {
+func (g git) list(env []string, flags ...string) ([]string, error) {
 	if g == "" {
-		return nil
+		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), listBound)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, string(g), append(append([]string{"config"}, flags...), "-z", "--list")...)
 	cmd.Dir, cmd.Env = "/", append(os.Environ(), env...)
 	out, err := firstOutput(cmd, maxListed)
-	if err != nil {
-		return nil
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("git did not read it within %v", listBound)
 	}
-	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+	if err != nil {
+		return nil, err
+	}
+	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"), nil
 }
 
 // maxListed bounds what is taken of a list, in bytes.
@@ -92,7 +108,8 @@ func last(list []setting, key string) (value string) {
 }
 
 // userFiles lists the configuration files that are the user's and the system's own,
-// as git finds them for this environment.
+// as git finds them for this environment. Where it reads none to the end, as behind a
+// directory that is closed now, they are those with which it begins.
 func (g git) userFiles(env Environ) (files []string) {
 	var vars []string
 	for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"} {
@@ -100,8 +117,12 @@ func (g git) userFiles(env Environ) (files []string) {
 			vars = append(vars, name+"="+value)
 		}
 	}
+	entries, err := g.list(vars, "--show-origin", "--name-only")
+	if err != nil {
+		return firstFiles(env)
+	}
 	seen := map[string]bool{}
-	for _, entry := range g.list(vars, "--show-origin", "--name-only") {
+	for _, entry := range entries {
 		if file, ok := strings.CutPrefix(entry, "file:"); ok && filepath.IsAbs(file) && !seen[file] {
 			seen[file] = true
 			files = append(files, file)
@@ -110,48 +131,94 @@ func (g git) userFiles(env Environ) (files []string) {
 	return files
 }
 
+// firstFiles are the files that git-config(1) names, under FILES.
+func firstFiles(env Environ) (files []string) {
+	if _, without := env("GIT_CONFIG_NOSYSTEM"); !without {
+		file, ok := env("GIT_CONFIG_SYSTEM")
+		if !ok {
+			file = "/etc/gitconfig"
+		}
+		files = append(files, file)
+	}
+	if file, ok := env("GIT_CONFIG_GLOBAL"); ok {
+		files = append(files, file)
+	} else {
+		home, _ := env("HOME")
+		dir, ok := env("XDG_CONFIG_HOME")
+		if !ok || dir == "" {
+			dir = filepath.Join(home, ".config")
+		}
+		files = append(files, filepath.Join(dir, "git", "config"), filepath.Join(home, ".gitconfig"))
+	}
+	return slices.DeleteFunc(files, func(file string) bool { return !filepath.IsAbs(file) })
+}
+
 // maxIncludes bounds the configuration files that are followed.
 const maxIncludes = 32
 
+// unread is a file or directory that is there, or may be, and could not be read.
+type unread struct {
+	path string
+	err  error
+}
+
 // settings reads configuration files and what they include, under any condition.
 // Files that name nothing git would read or run are passed over.
-func (g git) settings(files []string, home string) (list []setting) {
+func (g git) settings(files []string, home string) (list []setting, failed []unread) {
 	todo, seen := append([]string(nil), files...), map[string]bool{}
 	for len(todo) > 0 && len(seen) < maxIncludes {
 		at := todo[0]
 		todo = todo[1:]
-		if seen[at] || !telling(at) {
+		if seen[at] {
+			continue
+		}
+		tells, err := telling(at)
+		if err != nil {
+			failed = append(failed, unread{at, err})
+		}
+		if !tells {
 			continue
 		}
 		seen[at] = true
-		for _, s := range g.config(at) {
+		found, err := g.config(at)
+		if err != nil {
+			failed = append(failed, unread{at, err})
+		}
+		for _, s := range found {
 			list = append(list, s)
 			if included(s.key) {
 				todo = append(todo, expand(s.value, s.dir, home))
 			}
 		}
 	}
-	return list
+	return list, failed
 }
 
 // telling says whether a file's text holds a key that matters: most have none, and
-// git need not be started for them. A key is written as it is, but for its case.
-func telling(file string) bool {
+// git need not be started for them. A key is written as it is, but for its case. The
+// error is of one that may be there.
+func telling(file string) (bool, error) {
 	real, err := realPath(file)
-	if err != nil {
-		return false
+	var text []byte
+	if err == nil {
+		text, err = repos.ReadSmall(real, 1<<20)
 	}
-	text, err := repos.ReadSmall(real, 1<<20)
 	if err != nil {
-		return !os.IsNotExist(err)
+		if !errors.As(err, new(*fs.PathError)) { // large, or no file: or a loop of links
+			return real != "", nil
+		}
+		if repos.Absent(err) {
+			err = nil
+		}
+		return false, err
 	}
 	text = bytes.ToLower(text)
 	for _, word := range tellingWords() {
 		if bytes.Contains(text, []byte(word)) {
-			return true
+			return true, nil
 		}
 	}
-	return false
+	return false, nil
 }
 
 func included(key string) bool {

@@ -116,7 +116,8 @@ func (b *builder) worktree(dir, back string, writable []string) string {
 
 // submodule verifies a submodule: its git directory's core.worktree is this one.
 func (b *builder) submodule(dir string) string {
-	back := last(b.git.config(filepath.Join(dir, "config")), "core.worktree")
+	list, _ := b.git.config(filepath.Join(dir, "config"))
+	back := last(list, "core.worktree")
 	if back == "" || !samePlace(repos.Joined(dir, back), b.repo.top) {
 		return fmt.Sprintf("%q names no worktree, or another one", dir)
 	}

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"sandboxd/internal/fence/repos"
 )
 
 // programKeys are the keys of git's configuration whose value is run: by section and
@@ -106,9 +108,13 @@ var scripts = []string{".awk", ".bash", ".cjs", ".js", ".lua", ".mjs", ".php", "
 
 // links lists where the symbolic links in a directory of hooks lead: the hook that
 // runs is there. In one that cannot be listed they are found as git finds them.
-func links(dir string) (paths []string) {
+// The error is of one in which none can be found.
+func links(dir string) (paths []string, err error) {
+	if err := searchable(dir); err != nil {
+		return nil, err
+	}
 	if !isDir(dir) { // a fifo would keep who opens it
-		return nil
+		return nil, nil
 	}
 	entries, err := os.ReadDir(dir)
 	names := hookNames
@@ -125,7 +131,15 @@ func links(dir string) (paths []string) {
 			paths = append(paths, expand(target, dir, ""))
 		}
 	}
-	return paths
+	return paths, nil
+}
+
+// searchable gives what keeps this user from the names in a directory that is there.
+func searchable(dir string) error {
+	if _, err := os.Stat(dir + "/."); err != nil && !repos.Absent(err) {
+		return err
+	}
+	return nil
 }
 
 // hookNames are those of githooks(5).

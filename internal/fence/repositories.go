@@ -3,6 +3,7 @@ package fence
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,10 +27,12 @@ const maxOthers = 64
 // the first two cannot be guarded is an error, of the others a note.
 func (b *builder) guardRepositories() error {
 	b.files = b.git.userFiles(b.in.Env)
-	b.user = b.git.settings(b.files, b.reach.home)
+	var failed []unread
+	b.user, failed = b.git.settings(b.files, b.reach.home)
 	var others []repos.Repo
 	err := b.firstOf(func(add adder) {
 		others = b.others() // first, for the directories that it closes
+		b.unnamed(target{top: b.repo.top}, failed)
 		if b.repo.file {
 			add(b.repo.dotGit, "leads git to another directory")
 		}
@@ -87,7 +90,7 @@ func (b *builder) others() (out []repos.Repo) {
 		out = append(out, repos.Repo{Top: b.repo.top, Git: b.repo.dotGit, Kind: repos.File})
 	}
 	for _, r := range found {
-		if r.Git != b.repo.dotGit && r.Git != b.repo.common && b.grantedAbove(r.Git) && !b.kept(r.Git) {
+		if r.Git != b.repo.dotGit && r.Git != b.repo.common && b.grantedAbove(r.Git) { // what is read-only already may name other places
 			out = append(out, r)
 		}
 	}
@@ -138,8 +141,12 @@ func (b *builder) guardOther(r repos.Repo) error {
 	case repos.File:
 		return b.firstOf(func(add adder) {
 			add(r.Git, "leads git to another directory")
-			if dir := repos.Common(repos.Pointed(r.Git)); dir != "" && b.grantedAbove(dir) {
+			switch dir := repos.Common(repos.Pointed(r.Git)); {
+			case dir == "":
+			case b.grantedAbove(dir):
 				b.guardTarget(target{dir, r.Top}, add)
+			default: // the host's git obeys it all the same
+				b.guardNamed(target{dir, r.Top}, add)
 			}
 		})
 	}
@@ -188,7 +195,8 @@ func (b *builder) guardModules(dir string, add adder) {
 			b.writable(module)
 		}
 		t := target{module, module}
-		if back := last(b.git.config(filepath.Join(module, "config")), "core.worktree"); back != "" {
+		config, _ := b.git.config(filepath.Join(module, "config")) // what it could not read, guardNamed says
+		if back := last(config, "core.worktree"); back != "" {
 			t.top = repos.Joined(module, back)
 			if file := filepath.Join(t.top, ".git"); b.grantedAbove(file) && exists(file) {
 				add(file, "leads git to another directory")
@@ -221,7 +229,8 @@ func (b *builder) guardNamed(t target, add adder) {
 		}
 	}
 	hooks := []string{filepath.Join(t.dir, "hooks")}
-	for _, s := range append(b.git.settings(append(files, more...), b.reach.home), b.user...) {
+	settings, failed := b.git.settings(append(files, more...), b.reach.home)
+	for _, s := range append(settings, b.user...) {
 		for _, path := range named(s, t.top, b.reach.home) {
 			guard(path, "is named by git's configuration")
 			if s.key == "core.hookspath" {
@@ -230,11 +239,47 @@ func (b *builder) guardNamed(t target, add adder) {
 		}
 	}
 	for _, dir := range hooks {
-		for _, path := range links(dir) {
+		found, err := links(dir)
+		if err != nil {
+			failed = append(failed, unread{dir, err})
+		}
+		for _, path := range found {
 			if !within(path, dir) {
 				guard(path, "is a hook, through a link")
 			}
 		}
+	}
+	b.unnamed(t, failed)
+}
+
+// unnamed is for what could not be read though its owner can: a command may have closed
+// it, so that what git runs of it elsewhere is not guarded in the next run. Of what the
+// workspace's own repository obeys that is refused; another one is closed as a whole.
+func (b *builder) unnamed(t target, failed []unread) {
+	for _, u := range failed {
+		at := seen(u.path)
+		if b.decided(u.path) || errors.Is(u.err, fs.ErrPermission) && !repos.Owned(at) {
+			continue
+		}
+		err := fmt.Errorf("cannot look for what git runs in %q: %w; at %q %s, or give --no-guard", u.path, repos.Cause(u.err), at, remedy(u.err))
+		if within(b.repo.top, t.top) || b.repo.common != "" && within(t.dir, filepath.Join(b.repo.common, Modules.Name)) {
+			if b.failed == nil {
+				b.failed = shutError{err}
+			}
+			return
+		}
+		b.shutAll([]repos.Shut{{Dir: t.top, Err: u.err}})
+	}
+}
+
+// seen is the nearest place at or above a path that can be seen: the mode that keeps this
+// user from the path is its.
+func seen(path string) string {
+	for {
+		if _, err := os.Stat(path); err == nil || path == filepath.Dir(path) {
+			return path
+		}
+		path = filepath.Dir(path)
 	}
 }
 

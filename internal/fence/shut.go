@@ -92,7 +92,7 @@ func (b *builder) sayClosed() {
 		more = fmt.Sprintf(" (and %d more such directories)", n)
 	}
 	first := b.closed[0]
-	b.out.Notes = append(b.out.Notes, fmt.Sprintf("guard: %q could not be looked at (%v), so all of it is read-only; %s%s", first.Dir, repos.Cause(first.Err), remedy(first.Err), more))
+	b.out.Notes = append(b.out.Notes, fmt.Sprintf("guard: %q could not be looked at (%v), so all of it is read-only; %s%s, since what it makes git run of other places is not guarded", first.Dir, repos.Cause(first.Err), remedy(first.Err), more))
 }
 
 // remedy is what makes such a directory one that can be looked at.

@@ -15,9 +15,9 @@ const readFlags = syscall.O_RDONLY | syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 // is followed, as git follows one in place of ".git/worktrees".
 const dirFlags = syscall.O_RDONLY | syscall.O_DIRECTORY | syscall.O_NONBLOCK
 
-// owned says whether this user can change a directory's mode.
-func owned(dir string) bool {
-	info, err := os.Stat(dir)
+// Owned says whether this user can change a place's mode.
+func Owned(path string) bool {
+	info, err := os.Stat(path)
 	if err != nil {
 		return false
 	}

@@ -79,16 +79,21 @@ func (s *State) add(r Repo, cache bool) {
 	if dir == "" || r.Kind == Link || cache {
 		return
 	}
-	s.rebase(dir)
 	common := Common(dir)
-	s.told(dir, common)
+	s.goesOn(dir, common)
 	if common != dir {
-		s.rebase(common)
-		s.told(common, common)
+		s.goesOn(common, common)
 	}
 	for _, tree := range s.matches(common, "worktrees/*") {
-		s.rebase(tree)
-		s.told(tree, common)
+		s.goesOn(tree, common)
+	}
+}
+
+// goesOn notes what is in progress in one git directory, and what leads it elsewhere.
+func (s *State) goesOn(dir, common string) {
+	if !s.shuts(dir) {
+		s.rebase(dir)
+		s.told(dir, common)
 	}
 }
 
@@ -201,8 +206,14 @@ func exists(path string) bool {
 	return !Absent(err)
 }
 
-// hasHead says whether git takes a directory for its own.
-func hasHead(dir string) bool {
-	_, err := os.Lstat(filepath.Join(dir, "HEAD"))
-	return err == nil
+// hasHead says whether git takes a directory for its own, or would if it could be searched.
+func hasHead(dir string) bool { return exists(filepath.Join(dir, "HEAD")) }
+
+// shuts notes a git directory that cannot be searched: then nothing more is said of it.
+func (s *State) shuts(dir string) bool {
+	err := Usable(dir, nil)
+	if err != nil {
+		s.note([]Shut{{dir, err}})
+	}
+	return err != nil
 }

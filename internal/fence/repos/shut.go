@@ -34,7 +34,7 @@ func Usable(dir string, err error) error {
 	if err == nil {
 		err = search
 	}
-	if err == nil || Absent(err) || search != nil && !owned(dir) {
+	if err == nil || Absent(err) || search != nil && !Owned(dir) {
 		return nil
 	}
 	return err
