@@ -164,22 +164,26 @@ type unread struct {
 
 // settings reads configuration files and what they include, under any condition.
 // Files that name nothing git would read or run are passed over.
-func (g git) settings(files []string, home string) (list []setting, failed []unread) {
-	todo, seen := append([]string(nil), files...), map[string]bool{}
-	for len(todo) > 0 && len(seen) < maxIncludes {
+func (g git) settings(files []string, home string, most *bounds) (list []setting, failed []unread) {
+	todo, seen, told := append([]string(nil), files...), map[string]bool{}, 0
+	for len(todo) > 0 {
 		at := todo[0]
 		todo = todo[1:]
 		if seen[at] {
 			continue
 		}
-		tells, err := telling(at)
+		seen[at] = true
+		tells, err := telling(at, most)
+		if err == nil && tells && told == maxIncludes {
+			err = repos.ErrMore
+		}
 		if err != nil {
 			failed = append(failed, unread{at, err})
 		}
-		if !tells {
+		if err != nil || !tells {
 			continue
 		}
-		seen[at] = true
+		told++
 		found, err := g.config(at)
 		if err != nil {
 			failed = append(failed, unread{at, err})
@@ -194,20 +198,40 @@ func (g git) settings(files []string, home string) (list []setting, failed []unr
 	return list, failed
 }
 
+// bounds are of all that is read for one guard: a command can make repositories whose
+// configuration has the same file, or the same directory, read any number of times.
+type bounds struct {
+	text  int // bytes of configuration files
+	tells int // of those that name something
+	hooks int // directories
+}
+
+func newBounds() *bounds { return &bounds{64 << 20, 8 << 20, 256} }
+
+// maxConfig is the size of a configuration file that is read, in bytes.
+const maxConfig = 8 << 20
+
 // telling says whether a file's text holds a key that matters: most have none, and
 // git need not be started for them. A key is written as it is, but for its case. The
 // error is of one that may be there.
-func telling(file string) (bool, error) {
+func telling(file string, most *bounds) (bool, error) {
 	real, err := realPath(file)
 	var text []byte
 	if err == nil {
-		text, err = repos.ReadSmall(real, 1<<20)
+		var info os.FileInfo
+		if info, err = os.Lstat(real); err == nil {
+			switch {
+			case !info.Mode().IsRegular():
+				return false, nil // git reads nothing there, or would wait for ever
+			case info.Size() > maxConfig, info.Size() > int64(most.text):
+				return false, repos.ErrMore
+			}
+			most.text -= int(info.Size())
+			text, err = repos.ReadSmall(real, maxConfig)
+		}
 	}
 	if err != nil {
-		if !errors.As(err, new(*fs.PathError)) { // large, or no file: or a loop of links
-			return real != "", nil
-		}
-		if repos.Absent(err) {
+		if repos.Absent(err) || !errors.As(err, new(*fs.PathError)) { // a loop of links
 			err = nil
 		}
 		return false, err
@@ -215,6 +239,9 @@ func telling(file string) (bool, error) {
 	text = bytes.ToLower(text)
 	for _, word := range tellingWords() {
 		if bytes.Contains(text, []byte(word)) {
+			if most.tells -= len(text); most.tells < 0 {
+				return false, repos.ErrMore
+			}
 			return true, nil
 		}
 	}

@@ -111,6 +111,7 @@ type builder struct {
 	git    git
 	files  []string  // of the user's own git configuration
 	user   []setting // what they say
+	most   *bounds
 	waited time.Duration
 	closed []repos.Shut // what the guard could not look into, and made read-only
 	beyond []string     // caches with more than is looked at
@@ -122,7 +123,7 @@ func newBuilder(in Input, tmp []string) (*builder, error) {
 	for _, list := range []*[]string{&in.Open, &in.Hidden, &in.Write, &in.Mounted} {
 		*list = spellings(*list)
 	}
-	b := &builder{in: in}
+	b := &builder{in: in, most: newBounds()}
 	b.out.Env = map[string]string{}
 	if !usable(in.Workspace) {
 		return nil, fmt.Errorf("cannot use the workspace %q: it is not an absolute path", in.Workspace)

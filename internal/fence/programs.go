@@ -1,6 +1,8 @@
 package fence
 
 import (
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -107,8 +109,9 @@ func program(path string, first bool) bool {
 var scripts = []string{".awk", ".bash", ".cjs", ".js", ".lua", ".mjs", ".php", ".pl", ".ps1", ".py", ".rb", ".sed", ".sh", ".ts", ".zsh"}
 
 // links lists where the symbolic links in a directory of hooks lead: the hook that
-// runs is there. In one that cannot be listed they are found as git finds them.
-// The error is of one in which none can be found.
+// runs is there. In one that cannot be listed, or is huge, they are found as git finds them.
+// The error is of one in which none can be
+// found.
 func links(dir string) (paths []string, err error) {
 	if err := searchable(dir); err != nil {
 		return nil, err
@@ -116,9 +119,8 @@ func links(dir string) (paths []string, err error) {
 	if !isDir(dir) { // a fifo would keep who opens it
 		return nil, nil
 	}
-	entries, err := os.ReadDir(dir)
 	names := hookNames
-	if err == nil {
+	if entries, all := some(dir, maxHooks); all {
 		names = nil
 		for _, e := range entries {
 			if e.Type()&os.ModeSymlink != 0 {
@@ -132,6 +134,21 @@ func links(dir string) (paths []string, err error) {
 		}
 	}
 	return paths, nil
+}
+
+// maxHooks bounds the entries of a directory of hooks that are taken one by one.
+const maxHooks = 1024
+
+// some lists a directory that has no more entries than that, and says whether it could.
+func some(dir string, most int) ([]os.DirEntry, bool) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, false
+	}
+	defer f.Close()
+	entries, err := f.ReadDir(most + 1)
+	slices.SortFunc(entries, func(a, b os.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, (err == nil || errors.Is(err, io.EOF)) && len(entries) <= most
 }
 
 // searchable gives what keeps this user from the names in a directory that is there.

@@ -28,7 +28,7 @@ const maxOthers = 64
 func (b *builder) guardRepositories() error {
 	b.files = b.git.userFiles(b.in.Env)
 	var failed []unread
-	b.user, failed = b.git.settings(b.files, b.reach.home)
+	b.user, failed = b.git.settings(b.files, b.reach.home, b.most)
 	var others []repos.Repo
 	err := b.firstOf(func(add adder) {
 		others = b.others() // first, for the directories that it closes
@@ -229,7 +229,7 @@ func (b *builder) guardNamed(t target, add adder) {
 		}
 	}
 	hooks := []string{filepath.Join(t.dir, "hooks")}
-	settings, failed := b.git.settings(append(files, more...), b.reach.home)
+	settings, failed := b.git.settings(append(files, more...), b.reach.home, b.most)
 	for _, s := range append(settings, b.user...) {
 		for _, path := range named(s, t.top, b.reach.home) {
 			guard(path, "is named by git's configuration")
@@ -238,7 +238,12 @@ func (b *builder) guardNamed(t target, add adder) {
 			}
 		}
 	}
-	for _, dir := range hooks {
+	slices.Sort(hooks)
+	for _, dir := range slices.Compact(hooks) {
+		if b.most.hooks--; b.most.hooks < 0 {
+			failed = append(failed, unread{dir, repos.ErrMore})
+			break
+		}
 		found, err := links(dir)
 		if err != nil {
 			failed = append(failed, unread{dir, err})

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"sandboxd/internal/testenv"
 )
 
 // A directory of worktrees with more entries than are looked at is closed as a whole, and
@@ -115,5 +117,55 @@ func TestModulesTooDeep(t *testing.T) {
 	}
 	if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], fmt.Sprintf("%q could not be looked at", i)) || strings.Contains(r.Notes[0], "more such") {
 		t.Errorf("notes: %q", r.Notes)
+	}
+}
+
+// What a command's own repository makes git read any number of times is read once, and
+// one that names more than is looked at is closed as a whole.
+func TestNamesAreBounded(t *testing.T) {
+	top := place(t)
+	in := input(top, "PATH="+os.Getenv("PATH"))
+	if gitProgram(os.Getenv("PATH"), nil) == "" {
+		testenv.Skip(t, "tool:git", "there is none")
+	}
+	dirs(t, top, "ws/in/.git/objects", "ws/in/.git/refs", "ws/in/h")
+	nested := filepath.Join(top, "ws/in")
+	for n := range 3 * maxHooks {
+		link(t, "x", fmt.Sprintf("%s/h/%d", nested, n))
+	}
+	link(t, "../../tools/check", nested+"/h/pre-commit")
+	for n := range 300 {
+		link(t, "h", fmt.Sprintf("%s/h%d", nested, n))
+	}
+	put := func(name string, lines ...string) {
+		if err := os.WriteFile(filepath.Join(nested, name), []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(".git/HEAD", "ref: refs/heads/main")
+	put("plain", strings.Repeat("# nothing\n", 1<<16))
+	repeat := func(n int, line func(n int) string) (out []string) {
+		for i := range n {
+			out = append(out, "[core]", line(i))
+		}
+		return out
+	}
+	for what, c := range map[string]struct {
+		config []string
+		closed bool
+	}{
+		"one place again and again":        {repeat(20_000, func(int) string { return "hookspath = h" }), false},
+		"one file again and again":         {append([]string{"[include]"}, slices.Repeat([]string{"path = ../plain"}, 5_000)...), false},
+		"more directories than are looked": {repeat(300, func(n int) string { return fmt.Sprintf("hookspath = h%d", n) }), true},
+		"more text than is looked at":      {append(repeat(1, func(int) string { return "hookspath = h" }), strings.Repeat("#", maxConfig)), true},
+	} {
+		put(".git/config", c.config...)
+		r, err := Fence(in)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if closed := slices.Contains(r.Policy.ReadableRoots, nested); closed != c.closed || closed != strings.Contains(strings.Join(r.Notes, "\n"), nested) {
+			t.Errorf("%s: closed %v, %q", what, closed, r.Notes)
+		}
 	}
 }
