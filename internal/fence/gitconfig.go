@@ -204,9 +204,13 @@ type bounds struct {
 	text  int // bytes of configuration files
 	tells int // of those that name something
 	hooks int // directories
+
+	modules int // entries of directories of submodules
 }
 
-func newBounds() *bounds { return &bounds{64 << 20, 8 << 20, 256} }
+func newBounds() *bounds {
+	return &bounds{text: 64 << 20, tells: 8 << 20, hooks: 256, modules: 1 << 17}
+}
 
 // maxConfig is the size of a configuration file that is read, in bytes.
 const maxConfig = 8 << 20

@@ -120,7 +120,7 @@ func links(dir string) (paths []string, err error) {
 		return nil, nil
 	}
 	names := hookNames
-	if entries, all := some(dir, maxHooks); all {
+	if entries, err := some(dir, maxHooks); err == nil {
 		names = nil
 		for _, e := range entries {
 			if e.Type()&os.ModeSymlink != 0 {
@@ -139,16 +139,22 @@ func links(dir string) (paths []string, err error) {
 // maxHooks bounds the entries of a directory of hooks that are taken one by one.
 const maxHooks = 1024
 
-// some lists a directory that has no more entries than that, and says whether it could.
-func some(dir string, most int) ([]os.DirEntry, bool) {
+// some lists a directory that has no more entries than that.
+func some(dir string, most int) ([]os.DirEntry, error) {
 	f, err := os.Open(dir)
 	if err != nil {
-		return nil, false
+		return nil, err
 	}
 	defer f.Close()
-	entries, err := f.ReadDir(most + 1)
+	entries, err := f.ReadDir(max(most, 0) + 1)
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, err
+	case len(entries) > most:
+		return nil, repos.ErrMore
+	}
 	slices.SortFunc(entries, func(a, b os.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	return entries, (err == nil || errors.Is(err, io.EOF)) && len(entries) <= most
+	return entries, nil
 }
 
 // searchable gives what keeps this user from the names in a directory that is there.

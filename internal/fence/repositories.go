@@ -182,7 +182,7 @@ func (b *builder) guardModules(dir string, add adder) {
 		return
 	}
 	closed := b.close(at)
-	found, shut := modules(at, 0)
+	found, shut := modules(at, 0, &b.most.modules)
 	if !closed { // else they are read-only with it
 		b.shutAll(shut)
 	}
@@ -293,8 +293,9 @@ const maxModules = 8
 
 // modules finds the git directories of submodules; a name may have slashes. shut are
 // the directories with what could not be looked at.
-func modules(dir string, depth int) (found []string, shut []repos.Shut) {
-	entries, err := os.ReadDir(dir)
+func modules(dir string, depth int, most *int) (found []string, shut []repos.Shut) {
+	entries, err := some(dir, *most)
+	*most -= len(entries)
 	if err == nil && depth > maxModules && len(entries) > 0 {
 		err = repos.ErrMore
 	}
@@ -312,7 +313,7 @@ func modules(dir string, depth int) (found []string, shut []repos.Shut) {
 		case err == nil:
 			found = append(found, at)
 		default:
-			more, closed := modules(at, depth+1)
+			more, closed := modules(at, depth+1, most)
 			found, shut = append(found, more...), append(shut, closed...)
 		}
 	}

@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"sandboxd/internal/fence/repos"
 	"sandboxd/internal/testenv"
 )
 
@@ -166,6 +168,22 @@ func TestNamesAreBounded(t *testing.T) {
 		}
 		if closed := slices.Contains(r.Policy.ReadableRoots, nested); closed != c.closed || closed != strings.Contains(strings.Join(r.Notes, "\n"), nested) {
 			t.Errorf("%s: closed %v, %q", what, closed, r.Notes)
+		}
+	}
+}
+
+func TestModulesAreBounded(t *testing.T) {
+	top := place(t)
+	for _, name := range []string{"a", "b", "c/d"} {
+		dirs(t, top, "m/"+name)
+		if err := os.WriteFile(filepath.Join(top, "m", name, "HEAD"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for most, want := range map[int]int{4: 3, 3: 2, 2: 0} {
+		found, shut := modules(top+"/m", 0, &most)
+		if len(found) != want || (len(shut) == 0) != (want == 3) || len(shut) > 0 && !errors.Is(shut[0].Err, repos.ErrMore) {
+			t.Errorf("%q, %v; want %d", found, shut, want)
 		}
 	}
 }
