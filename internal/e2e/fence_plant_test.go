@@ -151,16 +151,21 @@ func TestFenceSaysWhatWasMade(t *testing.T) {
 			{"git clone -q --bare . " + s.home() + "/go/pkg/mod/cache/vcs/made", "in a cache"},
 			{"mkdir -p .hg; echo '[hooks]' >.hg/hgrc", "names programs that Mercurial runs"},
 			{"echo >mise.toml", "a shell that trusts it runs its hooks"},
+			{"mkdir tools; echo >tools/diff", "tools/diff\", which was not there: is named by git's configuration"},
+			{"mkdir tools; echo >tools/x.py", "tools/x.py\", which was not there: is named by git's configuration"},
 		} {
-			s.onHost("rm -rf ../ws/* ../ws/.[!.]*")
-			s.repository()
+			fresh := func() {
+				s.onHost("rm -rf ../ws/* ../ws/.[!.]*")
+				s.repository()
+				s.onHost("git config diff.x.textconv ./tools/diff; git config alias.x '!python3 tools/x.py'")
+			}
+			fresh()
 			r := s.good(env, c.script, "--preset", "fence")
 			if said := strings.Contains(r.messages, "NOT enforced  guard:"); said != (c.want != "") || !strings.Contains(r.messages, c.want) || strings.Count(r.messages, "\n") > 1 {
 				t.Errorf("%s: %q", c.script, r.messages)
 			}
 			// In the report as well, and once.
-			s.onHost("rm -rf ../ws/* ../ws/.[!.]*")
-			s.repository()
+			fresh()
 			if r := s.run(env, strings.ReplaceAll(c.script, "made", "third"), "--preset", "fence", "--report"); strings.Count(r.messages, "NOT enforced  guard: ") != min(1, len(c.want)) {
 				t.Errorf("the report, %s: %q", c.script, r.messages)
 			}

@@ -257,7 +257,7 @@ func included(key string) bool {
 }
 
 func expand(path, dir, home string) string {
-	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+	if user, rest, ok := strings.Cut(path, "/"); ok && strings.HasPrefix(user, "~") { // ~NAME too, whoever that is
 		return filepath.Join(home, rest)
 	}
 	return repos.Joined(dir, path)

@@ -103,7 +103,7 @@ func (b *builder) addAll(add adder, dir string, list []Guarded) {
 
 // tell has it said when the command makes what is missing, unless the user opened or hid it.
 func (b *builder) tell(path, why string) {
-	if !b.decided(path) {
+	if !b.decided(path) && !slices.ContainsFunc(b.out.missing, func(g Guard) bool { return g.Path == path }) {
 		b.out.missing = append(b.out.missing, Guard{path, why, true})
 	}
 }

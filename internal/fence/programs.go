@@ -64,8 +64,9 @@ func runs(key string) bool {
 }
 
 // named lists the places that a setting makes git read as configuration or run, in a
-// repository whose work tree is top.
-func named(s setting, top, home string) (paths []string) {
+// repository whose work tree is top; later are programs that are not there yet, as one
+// of another branch: what keeps one away would keep git from checking that out.
+func named(s setting, top, home string) (paths, later []string) {
 	switch {
 	case s.key == "core.hookspath":
 		dir := expand(s.value, top, home)
@@ -79,12 +80,15 @@ func named(s setting, top, home string) (paths []string) {
 		paths = append(paths, expand(s.value, top, home))
 	case runs(s.key):
 		for i, word := range words(s.value) {
-			if path := expand(word, top, home); program(path, i == 0 && strings.Contains(word, "/")) {
+			path, first := expand(word, top, home), i == 0 && strings.Contains(word, "/")
+			if program(path, first) {
 				paths = append(paths, path)
+			} else if (first || slices.Contains(scripts, filepath.Ext(path))) && !exists(path) {
+				later = append(later, path)
 			}
 		}
 	}
-	return paths
+	return paths, later
 }
 
 // words splits a shell's command roughly: what is left over names no file.

@@ -217,6 +217,8 @@ func (b *builder) close(dir string) bool {
 	return true
 }
 
+const namedWhy = "is named by git's configuration"
+
 // guardNamed guards what a repository's configuration, or the user's, makes git run
 // or read of what is granted, and what its hooks lead to.
 func (b *builder) guardNamed(t target, add adder) {
@@ -231,8 +233,18 @@ func (b *builder) guardNamed(t target, add adder) {
 	hooks := []string{filepath.Join(t.dir, "hooks")}
 	settings, failed := b.git.settings(append(files, more...), b.reach.home, b.most)
 	for _, s := range append(settings, b.user...) {
-		for _, path := range named(s, t.top, b.reach.home) {
-			guard(path, "is named by git's configuration")
+		paths, later := named(s, t.top, b.reach.home)
+		for _, path := range later {
+			switch {
+			case !b.grantedAbove(path):
+			case len(b.out.missing) < maxGuards:
+				b.tell(path, namedWhy)
+			default:
+				failed = append(failed, unread{t.dir, repos.ErrMore})
+			}
+		}
+		for _, path := range paths {
+			guard(path, namedWhy)
 			if s.key == "core.hookspath" {
 				hooks = append(hooks, path)
 			}

@@ -187,3 +187,12 @@ func TestModulesAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// git takes "~" and "~NAME" in a path.
+func TestExpandHome(t *testing.T) {
+	for path, want := range map[string]string{"~/a/b": "/h/a/b", "~me/a": "/h/a", "a/~b": "/d/a/~b", "/x/~/y": "/x/~/y", "~": "/d/~"} {
+		if got := expand(path, "/d", "/h"); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}
