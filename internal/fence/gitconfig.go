@@ -153,9 +153,6 @@ func firstFiles(env Environ) (files []string) {
 	return slices.DeleteFunc(files, func(file string) bool { return !filepath.IsAbs(file) })
 }
 
-// maxIncludes bounds the configuration files that are followed.
-const maxIncludes = 32
-
 // unread is a file or directory that is there, or may be, and could not be read.
 type unread struct {
 	path string
@@ -165,7 +162,7 @@ type unread struct {
 // settings reads configuration files and what they include, under any condition.
 // Files that name nothing git would read or run are passed over.
 func (g git) settings(files []string, home string, most *bounds) (list []setting, failed []unread) {
-	todo, seen, told := append([]string(nil), files...), map[string]bool{}, 0
+	todo, seen := append([]string(nil), files...), map[string]bool{}
 	for len(todo) > 0 {
 		at := todo[0]
 		todo = todo[1:]
@@ -174,16 +171,12 @@ func (g git) settings(files []string, home string, most *bounds) (list []setting
 		}
 		seen[at] = true
 		tells, err := telling(at, most)
-		if err == nil && tells && told == maxIncludes {
-			err = repos.ErrMore
-		}
 		if err != nil {
 			failed = append(failed, unread{at, err})
 		}
 		if err != nil || !tells {
 			continue
 		}
-		told++
 		found, err := g.config(at)
 		if err != nil {
 			failed = append(failed, unread{at, err})
@@ -203,13 +196,14 @@ func (g git) settings(files []string, home string, most *bounds) (list []setting
 type bounds struct {
 	text  int // bytes of configuration files
 	tells int // of those that name something
+	files int // those: git is started for each
 	hooks int // directories
 
 	modules int // entries of directories of submodules
 }
 
 func newBounds() *bounds {
-	return &bounds{text: 64 << 20, tells: 8 << 20, hooks: 256, modules: 1 << 17}
+	return &bounds{text: 64 << 20, tells: 8 << 20, files: 1024, hooks: 256, modules: 1 << 17}
 }
 
 // maxConfig is the size of a configuration file that is read, in bytes.
@@ -243,7 +237,8 @@ func telling(file string, most *bounds) (bool, error) {
 	text = bytes.ToLower(text)
 	for _, word := range tellingWords() {
 		if bytes.Contains(text, []byte(word)) {
-			if most.tells -= len(text); most.tells < 0 {
+			most.files--
+			if most.tells -= len(text); most.tells < 0 || most.files < 0 {
 				return false, repos.ErrMore
 			}
 			return true, nil

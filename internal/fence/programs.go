@@ -114,8 +114,7 @@ var scripts = []string{".awk", ".bash", ".cjs", ".js", ".lua", ".mjs", ".php", "
 
 // links lists where the symbolic links in a directory of hooks lead: the hook that
 // runs is there. In one that cannot be listed, or is huge, they are found as git finds them.
-// The error is of one in which none can be
-// found.
+// The error is of one in which none can be found.
 func links(dir string) (paths []string, err error) {
 	if err := searchable(dir); err != nil {
 		return nil, err

@@ -279,6 +279,9 @@ func (b *builder) unnamed(t target, failed []unread) {
 			continue
 		}
 		err := fmt.Errorf("cannot look for what git runs in %q: %w; at %q %s, or give --no-guard", u.path, repos.Cause(u.err), at, remedy(u.err))
+		if errors.Is(u.err, repos.ErrMore) {
+			err = fmt.Errorf("cannot look for all that git runs by %q: there is more than is looked at; have git's configuration name less, or give --no-guard", u.path)
+		}
 		if within(b.repo.top, t.top) || b.repo.common != "" && within(t.dir, filepath.Join(b.repo.common, Modules.Name)) {
 			if b.failed == nil {
 				b.failed = shutError{err}

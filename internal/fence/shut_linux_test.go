@@ -196,3 +196,27 @@ func TestExpandHome(t *testing.T) {
 		}
 	}
 }
+
+// Very many linked work trees, each with a configuration of its own that names a program,
+// are no reason to run nothing; how often git is started for them is bounded all the same.
+func TestConfigurationsAreBounded(t *testing.T) {
+	testenv.Tool(t, "git")
+	top := place(t)
+	var files []string
+	for n := range 40 {
+		file := filepath.Join(top, fmt.Sprint(n))
+		if err := os.WriteFile(file, []byte("[core]\n\teditor = x\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	g := git(gitProgram(os.Getenv("PATH"), nil))
+	if list, failed := g.settings(files, "", newBounds()); len(list) != 40 || len(failed) != 0 {
+		t.Errorf("%d settings, %v", len(list), failed)
+	}
+	most := newBounds()
+	most.files = 39
+	if list, failed := g.settings(files, "", most); len(list) != 39 || len(failed) != 1 || failed[0].path != files[39] || !errors.Is(failed[0].err, repos.ErrMore) {
+		t.Errorf("%d settings, %v", len(list), failed)
+	}
+}
