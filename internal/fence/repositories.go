@@ -278,7 +278,7 @@ func (b *builder) unnamed(t target, failed []unread) {
 		if b.decided(u.path) || errors.Is(u.err, fs.ErrPermission) && !repos.Owned(at) {
 			continue
 		}
-		err := fmt.Errorf("cannot look for what git runs in %q: %w; at %q %s, or give --no-guard", u.path, repos.Cause(u.err), at, remedy(u.err))
+		err := fmt.Errorf("cannot look for what git runs in %q: %w; at %q %s, or give --no-guard", u.path, repos.Cause(u.err), at, remedy(at, u.err))
 		if errors.Is(u.err, repos.ErrMore) {
 			err = fmt.Errorf("cannot look for all that git runs by %q: there is more than is looked at; have git's configuration name less, or give --no-guard", u.path)
 		}

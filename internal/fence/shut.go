@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 
 	"sandboxd/internal/fence/repos"
@@ -36,7 +37,7 @@ func (b *builder) shut(s repos.Shut) error {
 		return nil
 	}
 	if slices.Contains(b.granted(), dir) || len(b.out.Guards) == maxGuards {
-		return shutError{fmt.Errorf("cannot look for what is to be guarded in %q: %w; %s, or give --no-guard", dir, repos.Cause(s.Err), remedy(s.Err))}
+		return shutError{fmt.Errorf("cannot look for what is to be guarded in %q: %w; %s, or give --no-guard", dir, repos.Cause(s.Err), remedy(dir, s.Err))}
 	}
 	if found, err := b.walk(dir); err != nil {
 		return shutError{err}
@@ -92,15 +93,23 @@ func (b *builder) sayClosed() {
 		more = fmt.Sprintf(" (and %d more such directories)", n)
 	}
 	first := b.closed[0]
-	b.out.Notes = append(b.out.Notes, fmt.Sprintf("guard: %q could not be looked at (%v), so all of it is read-only; %s%s, since what it makes git run of other places is not guarded", first.Dir, repos.Cause(first.Err), remedy(first.Err), more))
+	b.out.Notes = append(b.out.Notes, fmt.Sprintf("guard: %q could not be looked at (%v), so all of it is read-only; %s%s, since what it makes git run of other places is not guarded", first.Dir, repos.Cause(first.Err), remedy(first.Dir, first.Err), more))
 }
 
-// remedy is what makes such a directory one that can be looked at.
-func remedy(err error) string {
-	if errors.Is(err, fs.ErrPermission) {
-		return "`chmod u+rwx` it"
+// remedy is what makes a place one that can be looked at.
+func remedy(at string, err error) string {
+	switch {
+	case !errors.Is(err, fs.ErrPermission):
+		return "look at it, and make it one that can be listed"
+	case regular(at):
+		return "`chmod u+rw` it"
 	}
-	return "look at it, and make it one that can be listed"
+	return "`chmod u+rwx` it"
+}
+
+func regular(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // barred is shut for what could not be reached in a directory. What is in one that this
