@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -69,7 +71,18 @@ func Build(path, pkg string) error {
 // returns the exit code.
 func RunMain(m *testing.M) int {
 	defer Cleanup()
+	heed()
 	return m.Run()
+}
+
+// heed takes note of signals that this process was started to ignore, as nohup(1) does it:
+// what a test starts would ignore them as well, and some are to be ended by one.
+func heed() {
+	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig) // execve(2) resets what is handled
+		}
+	}
 }
 
 // Cleanup removes what Binary built, for a TestMain that cannot use RunMain.
