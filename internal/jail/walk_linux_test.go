@@ -96,8 +96,9 @@ func payloadGroup(t *testing.T) (*exec.Cmd, *process, testenv.Marker) {
 	t.Helper()
 	dir := t.TempDir()
 	up, got := testenv.NewMarker(dir, "up"), testenv.NewMarker(dir, "got")
-	cmd := exec.Command("setsid", "sh", "-c", `sh -c 'trap "`+got.Shell("x")+`; exit 5" TERM; `+up.Shell("x")+`; while :; do sleep 0.01; done' &
-trap 'wait; exit 5' TERM; while :; do sleep 0.01; done`)
+	cmd := exec.Command("setsid", "sh", "-c", `trap 'wait; exit 5' TERM
+sh -c 'trap "`+got.Shell("x")+`; exit 5" TERM; `+up.Shell("x")+`; while :; do sleep 0.01; done' &
+while :; do sleep 0.01; done`)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
