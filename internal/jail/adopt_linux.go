@@ -12,7 +12,16 @@ import (
 	"sandboxd/internal/stage2/spec"
 )
 
-// recipe is all that the jail of a job is made from.
+// alike says whether the jail of a job would be made from the same as the standby. Of one
+// sketch only what the helper hands on can be another.
+func (k *keeper) alike(j *job) bool {
+	if j.sketch != nil && j.sketch == k.job.sketch {
+		return j.noGroup == k.job.noGroup && bytes.Equal(inherited(nil), k.inherited)
+	}
+	return bytes.Equal(j.recipe(), k.recipe) && bytes.Equal(inherited(nil), k.inherited)
+}
+
+// recipe is all that the jail of a job is made from, but for what it inherits.
 func (j *job) recipe() []byte {
 	s := j.spec
 	s.Command, s.Standby = spec.Command{}, false
@@ -27,13 +36,13 @@ func (j *job) recipe() []byte {
 		b = fmt.Appendf(b, "%d %q %v %d\n", op.Class, op.Path, op.Node.ID, op.Node.Rdev)
 	}
 	l := j.req.Policy.Limits
-	return inherited(fmt.Appendf(b, "%d %d %q", l.MemBytes, l.Pids, j.noGroup))
+	return fmt.Appendf(b, "%d %d %q", l.MemBytes, l.Pids, j.noGroup)
 }
 
 // fits says whether the standby is the jail that a job asks for, untouched. The host
 // may have replaced what lies under a mount meanwhile, which takes the mount away.
 func (k *keeper) fits(r *Run, j *job) bool {
-	if j.bwrap == nil || !bytes.Equal(j.recipe(), k.recipe) {
+	if j.bwrap == nil || !k.alike(j) {
 		return false
 	}
 	if k.refilled(j) {

@@ -35,8 +35,9 @@ type Host struct {
 	noBase     string
 	serial     atomic.Uint64 // of executions, for the names of their cgroups
 	standing   standing
-	noExitInfo atomic.Bool // this kernel's pidfds do not tell exit statuses
-	noTerminal bool        // a controlling one, that a scaffolding could inherit
+	sketch     atomic.Pointer[sketch] // of the last job that left one
+	noExitInfo atomic.Bool            // this kernel's pidfds do not tell exit statuses
+	noTerminal bool                   // a controlling one, that a scaffolding could inherit
 }
 
 // namespaceKinds are those that bubblewrap makes anew, by their names below

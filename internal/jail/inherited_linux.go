@@ -2,7 +2,6 @@ package jail
 
 import (
 	"fmt"
-	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,7 +16,7 @@ func inherited(b []byte) []byte {
 		b = fmt.Appendf(b, "%d %d\n", now.Cur, now.Max)
 	}
 	for _, path := range []string{"/proc/self/cgroup", "/proc/self/oom_score_adj", "/proc/sys/kernel/core_pattern"} {
-		text, _ := os.ReadFile(path) // what cannot be read does not change
+		text, _ := slurpAll(path) // what cannot be read does not change
 		b = append(append(b, text...), 0)
 	}
 	return b

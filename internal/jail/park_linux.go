@@ -36,9 +36,10 @@ type keeper struct {
 	drop  chan struct{} // closed: throw it away
 	over  chan struct{} // closed: adopted or gone
 
-	job    *job
-	p      *process
-	recipe []byte
+	job       *job
+	p         *process
+	recipe    []byte
+	inherited []byte
 
 	heard  chan struct{} // closed: stage 2 said something, and what follows is set
 	parked bool          // it waits for a command
@@ -93,7 +94,7 @@ func (k *keeper) build(req Request) bool {
 		err = errNoStandby
 	}
 	if err == nil {
-		k.recipe = j.recipe()
+		k.recipe, k.inherited = j.recipe(), inherited(nil)
 		j.spec.Standby, j.spec.Command = true, spec.Command{}
 		born := j.birth(k.drop, 0)
 		k.p, err = k.host.spawn(j)

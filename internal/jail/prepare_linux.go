@@ -24,10 +24,12 @@ type job struct {
 	host    *Host
 	req     Request
 	facts   host.Facts
-	mounts  uint64 // version of the host's mount table before the survey
+	mounts  uint64            // version of the host's mount table before the survey
+	ground  roots.Writability // what the survey was asked with
 	reached *roots.Reached
 	plan    plan.Plan
 	audit   plan.Audit
+	sketch  *sketch // what this job was made from, or others like it can be
 	places  *roots.Placeholders
 	stamps  []stamp        // of the plan's operations, once the placeholders are there
 	looked  time.Time      // when they were taken; zero: the jail was a standby's
@@ -56,20 +58,18 @@ func (h *Host) prepare(req Request, k *keeper) (*job, error) {
 }
 
 func (j *job) build() error {
-	if err := j.survey(); err != nil {
-		return err
-	}
-	if err := j.draft(); err != nil {
-		return err
-	}
-	if j.jailed() {
-		if err := j.render(); err != nil {
+	recalled := j.recall()
+	if !recalled {
+		if err := j.devise(); err != nil {
 			return err
 		}
 	}
 	j.stamps = j.look()
-	j.spec.Checks = j.checks()
-	j.restrict()
+	if !recalled {
+		j.spec.Checks = j.checks()
+		j.restrict()
+		j.keep()
+	}
 	if j.standby && (!j.parkable() || !j.host.hold()) {
 		return errNoStandby
 	}
@@ -78,6 +78,20 @@ func (j *job) build() error {
 		return err
 	}
 	return j.demand()
+}
+
+// devise makes the plan from a look at everything.
+func (j *job) devise() error {
+	if err := j.survey(); err != nil {
+		return err
+	}
+	if err := j.draft(); err != nil {
+		return err
+	}
+	if j.jailed() {
+		return j.render()
+	}
+	return nil
 }
 
 // jailed says whether bubblewrap is used. Only an established absence means
@@ -93,24 +107,31 @@ func (j *job) survey() error {
 	if err != nil {
 		return err
 	}
-	reached, err := roots.Survey(plan.Paths(p, j.facts), roots.Writability{
+	j.ground = roots.Writability{
 		Mounts: mounts, Private: &j.host.private,
 		Paths: policy.Writable(p), Shared: roots.SharedDirs(j.host.Mutable),
 		// A PATH entry is left out, and never a refusal.
 		Optional: slices.Concat(env.Dirs(j.req.Env, j.host.path), j.program(), plan.Sockets(j.facts)),
 		Narrow:   plan.Narrow(p),
 		Memory:   &j.host.memory, Label: label(p),
-	})
+	}
+	reached, err := roots.Survey(plan.Paths(p, j.facts), j.ground)
 	if err != nil {
 		return err
 	}
 	j.reached, j.readOnly = reached, roots.ReadOnly(mounts)
 	j.facts.Layout, j.facts.Aliases, j.facts.Kernel = reached.Layout(), reached.Aliases(), reached.Kernel()
 	j.facts.Private, j.facts.PrivateMore = reached.Private()
-	if !j.standby { // what has run nothing let nothing be written
-		j.host.memory.Add(reached)
-	}
+	j.remember()
 	return nil
+}
+
+// remember notes what the policy lets a command write: what has run nothing let nothing
+// be written.
+func (j *job) remember() {
+	if !j.standby {
+		j.host.memory.Add(j.reached)
+	}
 }
 
 func (j *job) environment() env.Input {

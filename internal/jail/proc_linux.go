@@ -43,7 +43,7 @@ func (realProc) children(pid int) ([]int, error) {
 	}
 	var out []int
 	for _, t := range tasks {
-		b, err := os.ReadFile(dir + "/" + t.Name() + "/children")
+		b, err := slurpAll(dir + "/" + t.Name() + "/children")
 		if errors.Is(err, os.ErrNotExist) {
 			if _, serr := os.Stat(dir + "/" + t.Name() + "/stat"); serr == nil {
 				return nil, errNoChildrenFile
@@ -129,6 +129,17 @@ func slurp(path string, buf []byte) (n int, err error) {
 		}
 	}
 	return n, nil
+}
+
+// slurpAll reads a file of /proc of any size in the same way.
+func slurpAll(path string) ([]byte, error) {
+	for size := 1 << 10; ; size *= 8 {
+		buf := make([]byte, size)
+		n, err := slurp(path, buf)
+		if err != nil || n < size {
+			return buf[:n], err
+		}
+	}
 }
 
 func (t realProc) all() ([]proc, error) {

@@ -38,7 +38,7 @@ func (s *survey) aliases(paths []string) (host.Aliases, error) {
 		look(whole)
 		for _, m := range s.places.mounts {
 			// What is mounted beneath is part of what the path names.
-			if m.Point == at || !host.Beneath(m.Point, at) || kernelsOwn[m.FSType] {
+			if m.Point == at || !host.Beneath(m.Point, at) || kernelsOwn(m.FSType) {
 				continue
 			}
 			look(tree{m.Dev, m.Root})
@@ -53,10 +53,14 @@ func (s *survey) aliases(paths []string) (host.Aliases, error) {
 
 // kernelsOwn are file systems that every container has mounted again, and that the
 // jail has fresh or not at all.
-var kernelsOwn = map[string]bool{
-	"proc": true, "sysfs": true, "devtmpfs": true, "devpts": true, "mqueue": true, "cgroup": true, "cgroup2": true,
-	"securityfs": true, "debugfs": true, "tracefs": true, "bpf": true, "pstore": true, "configfs": true,
-	"binfmt_misc": true, "hugetlbfs": true, "selinuxfs": true, "smackfs": true, "nfsd": true, "rpc_pipefs": true, "resctrl": true, "xenfs": true, "efivarfs": true, "fusectl": true, "autofs": true, "nsfs": true,
+func kernelsOwn(fsType string) bool {
+	switch fsType {
+	case "proc", "sysfs", "devtmpfs", "devpts", "mqueue", "cgroup", "cgroup2", "securityfs", "debugfs",
+		"tracefs", "bpf", "pstore", "configfs", "binfmt_misc", "hugetlbfs", "selinuxfs", "smackfs", "nfsd",
+		"rpc_pipefs", "resctrl", "xenfs", "efivarfs", "fusectl", "autofs", "nsfs":
+		return true
+	}
+	return false
 }
 
 // treeBeneath places a path, which need not exist, within its file system. Below

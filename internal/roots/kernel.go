@@ -16,7 +16,7 @@ func (s *survey) kernel(writable, shown []string) (found []host.KernelMount, err
 		return slices.ContainsFunc(dirs, func(dir string) bool { return host.Beneath(path, dir) })
 	}
 	for i, m := range s.places.mounts {
-		if !kernelsOwn[m.FSType] || m.FSType == "autofs" || m.FSType == "nsfs" || host.Beneath(m.Point, "/proc") || host.Beneath(m.Point, "/dev") ||
+		if !kernelsOwn(m.FSType) || m.FSType == "autofs" || m.FSType == "nsfs" || host.Beneath(m.Point, "/proc") || host.Beneath(m.Point, "/dev") ||
 			!within(m.Point, writable) && !(m.FSType == "proc" && within(m.Point, shown)) {
 			continue
 		}

@@ -80,7 +80,10 @@ func (r *Reached) notePlaceholder(path string) {
 		at = host.Parent(res.Missing)
 	}
 	n := r.layout[at]
-	if n.Kind != host.Dir && n.Kind != host.File || int(n.UID) != os.Geteuid() || n.Nlink > 2 {
+	if n.Kind != host.Dir && n.Kind != host.File || int(n.UID) != os.Geteuid() {
+		return
+	}
+	if r.stamp(at); n.Nlink > 2 {
 		return
 	}
 	f, err := r.Dup(at)

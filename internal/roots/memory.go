@@ -13,8 +13,9 @@ const maxRemembered = 8192
 // Memory is what the policies that this process has executed let their commands
 // write. The zero value is empty and ready; it is safe for concurrent use.
 type Memory struct {
-	mu   sync.Mutex
-	what placeSet
+	mu      sync.Mutex
+	what    placeSet
+	version uint64 // how often it learnt something
 }
 
 // Add remembers the places that the surveyed policy lets a command write. Call it
@@ -26,10 +27,13 @@ func (m *Memory) Add(r *Reached) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.what.union(&r.places.own)
+	if m.what.union(&r.places.own) {
+		m.version++
+	}
 	if len(m.what.ids) > maxRemembered || len(m.what.trees) > maxRemembered {
 		// Forgetting would open the fence; so everything counts from here on.
 		m.what = placeSet{all: true}
+		m.version++
 	}
 }
 
@@ -100,28 +104,35 @@ func (r *Reached) treeAt(physical string) (tree, bool) {
 // whatever a bind mount calls it.
 type tree struct{ dev, path string }
 
-func (s *placeSet) addID(id host.ID) {
+func (s *placeSet) addID(id host.ID) (new bool) {
 	if s.ids == nil {
 		s.ids = map[host.ID]bool{}
 	}
+	new = !s.ids[id]
 	s.ids[id] = true
+	return new
 }
 
-func (s *placeSet) addTree(t tree) {
+func (s *placeSet) addTree(t tree) (new bool) {
 	if s.trees == nil {
 		s.trees = map[tree]bool{}
 	}
+	new = !s.trees[t]
 	s.trees[t] = true
+	return new
 }
 
-func (s *placeSet) union(o *placeSet) {
+// union says whether there was anything new in o.
+func (s *placeSet) union(o *placeSet) (new bool) {
+	new = o.all && !s.all
 	s.all = s.all || o.all
 	for id := range o.ids {
-		s.addID(id)
+		new = s.addID(id) || new
 	}
 	for t := range o.trees {
-		s.addTree(t)
+		new = s.addTree(t) || new
 	}
+	return new
 }
 
 // holds says whether t lies in one of the trees.
@@ -159,14 +170,16 @@ func newPlaces(r *Reached, mounts []Mount) (*places, error) {
 	return &places{r: r, mounts: mounts}, nil
 }
 
-// merge takes over what earlier policies let a command write.
-func (p *places) merge(m *Memory) {
+// merge takes over what earlier policies let a command write, and gives the version of
+// what it took.
+func (p *places) merge(m *Memory) uint64 {
 	if m == nil {
-		return
+		return 0
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p.set.union(&m.what)
+	return m.version
 }
 
 // add counts a physical path, with all beneath it, as writable, in each of the

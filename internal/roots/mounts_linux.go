@@ -18,12 +18,22 @@ func ownMounts() ([]Mount, error) {
 // mountID gives the id of the mount that a directory of the survey lies on, 0
 // where the kernel (before 5.8) does not tell.
 func (r *Reached) mountID(dir string) uint64 {
+	if id, known := r.basis.mountIDs[dir]; known {
+		return id
+	}
 	fd, err := r.dirFD(dir)
 	if err != nil {
 		return 0
 	}
+	id := mountOf(fd, "", unix.AT_EMPTY_PATH)
+	r.basis.mountIDs[dir] = id
+	return id
+}
+
+// mountOf gives the id of the mount of what is at a path, 0 where it is not told.
+func mountOf(dir int, path string, flags int) uint64 {
 	var st unix.Statx_t
-	err = unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st)
+	err := unix.Statx(dir, path, flags, unix.STATX_MNT_ID, &st)
 	if err != nil || st.Mask&unix.STATX_MNT_ID == 0 {
 		return 0
 	}
@@ -36,6 +46,7 @@ func (r *Reached) mayWrite(dir string) bool {
 	if int(r.layout[dir].UID) == r.uid {
 		return true
 	}
+	r.basis.more = true
 	fd, err := r.dirFD(dir)
 	if err != nil {
 		return true

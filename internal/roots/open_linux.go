@@ -95,6 +95,10 @@ func nodeOf(fd int) (host.Node, error) {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return host.Node{}, err
 	}
+	return nodeFrom(&st), nil
+}
+
+func nodeFrom(st *unix.Stat_t) host.Node {
 	return host.Node{
 		Kind:  kindOf(st.Mode),
 		ID:    host.ID{Dev: uint64(st.Dev), Ino: uint64(st.Ino)},
@@ -102,7 +106,7 @@ func nodeOf(fd int) (host.Node, error) {
 		Rdev:  uint64(st.Rdev),
 		Mode:  st.Mode & 0o7777,
 		UID:   st.Uid, GID: st.Gid,
-	}, nil
+	}
 }
 
 // descriptorBudget is how many descriptors one survey may keep: a good part of

@@ -187,16 +187,20 @@ func readable(st *unix.Stat_t, rights uint32) bool {
 	return st.Uid == 0 && st.Mode>>6&rights != 0 || st.Uid != 0 && st.Gid == 0 && st.Mode>>3&rights != 0
 }
 
+// settings are the directories of the base view with what is root's alone in them.
+var settings = []string{"/etc", "/usr/local/etc"}
+
 // private looks at what is root's alone below the base view's settings, for a caller
 // that is root.
 func (s *survey) private(p *Private) error {
 	if p == nil || s.r.uid != 0 {
 		return nil
 	}
-	found, all, err := p.Below([]string{"/etc", "/usr/local/etc"})
+	found, all, err := p.Below(settings)
 	if err != nil {
 		return fmt.Errorf("cannot look for what is root's alone: %w", err)
 	}
+	s.r.basis.private = found
 	for _, path := range found {
 		at, err := s.walk(path)
 		if s.unseen(path, err) {

@@ -32,6 +32,8 @@ type Reached struct {
 	kernel  []host.KernelMount
 	private []string
 	more    bool // than private
+
+	basis basis
 }
 
 func newReached() (*Reached, error) {
@@ -40,6 +42,7 @@ func newReached() (*Reached, error) {
 		never:  map[string]string{},
 		dirs:   map[string]int{},
 		kept:   map[string]int{},
+		basis:  newBasis(),
 		budget: descriptorBudget(),
 		uid:    os.Geteuid(),
 	}
@@ -90,6 +93,13 @@ func (r *Reached) dup(physical string, node host.Node) (int, error) {
 	if fd, ok := r.held(physical); ok {
 		return dupFD(fd)
 	}
+	if physical == "/" {
+		fd, err := r.rootFD()
+		if err != nil {
+			return noFD, err
+		}
+		return dupFD(fd)
+	}
 	parent, err := r.dirFD(host.Parent(physical))
 	if err != nil {
 		return noFD, err
@@ -109,7 +119,7 @@ func (r *Reached) Close() error {
 			delete(set, path)
 		}
 	}
-	r.order = nil
+	r.order, r.basis.renewed = nil, false
 	return nil
 }
 
@@ -181,7 +191,7 @@ func (r *Reached) dirFD(path string) (int, error) {
 		return noFD, fmt.Errorf("%q is not a directory", path)
 	}
 	if path == "/" {
-		return noFD, os.ErrClosed
+		return r.rootFD()
 	}
 	parent, err := r.dirFD(host.Parent(path))
 	if err != nil {

@@ -61,23 +61,6 @@ func RemoveStandIn(path string, r *Reached, since, until time.Time) error {
 	return p.remove() // a directory only if it is empty
 }
 
-// again lets what a survey met be reached after its Close: an idle helper holds nothing of
-// it, but every object on the way has to be the one that it was.
-func (r *Reached) again() error {
-	if _, held := r.held("/"); held {
-		return nil
-	}
-	fd, node, err := openRoot()
-	if err == nil && node.ID != r.layout["/"].ID {
-		closeFD(fd)
-		err = ErrMoved
-	}
-	if err == nil {
-		r.kept["/"] = fd
-	}
-	return err
-}
-
 func standIn(st *unix.Stat_t, since, until time.Time) bool {
 	made := time.Unix(st.Ctim.Unix())
 	if int(st.Uid) != os.Geteuid() || st.Ctim != st.Mtim || made.Before(since.Add(-tick)) || made.After(until) {

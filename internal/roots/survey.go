@@ -88,7 +88,7 @@ func (s *survey) run(paths []string, w Writability) error {
 	}
 	s.places = places
 	s.r.places = places
-	places.merge(w.Memory)
+	s.r.basis.memory = places.merge(w.Memory)
 	own := sorted(w.Paths)
 	for _, path := range own {
 		// Only the spelling counts: a root that a planted link leads to "/" must not
