@@ -97,8 +97,14 @@ func (k *keeper) take(r *Run, j *job) (*process, bool, error) {
 	return nil, false, nil
 }
 
-// command hands the command over: it is the last that a standby needs.
+// command hands the command over: it is the last that a standby needs. Its init is bound
+// to its supervisor, and the payload is followed, since it was parked, so the word by which
+// an execution is allowed comes along and saves the way there and back.
 func (k *keeper) command(c spec.Command) error {
+	word := byte(spec.Wait)
+	if k.p.settled && k.p.waiter != nil {
+		word = spec.Go
+	}
 	f, err := memfd("command", c.Append(nil))
 	if err != nil {
 		return err
@@ -111,7 +117,8 @@ func (k *keeper) command(c spec.Command) error {
 	rights := unix.UnixRights(int(f.Fd()))
 	var serr error
 	err = conn.Control(func(fd uintptr) {
-		serr = unix.Sendmsg(int(fd), []byte{0}, rights, nil, unix.MSG_NOSIGNAL)
+		serr = unix.Sendmsg(int(fd), []byte{word}, rights, nil, unix.MSG_NOSIGNAL)
 	})
+	k.p.told = word == spec.Go
 	return errors.Join(err, serr)
 }

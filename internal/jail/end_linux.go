@@ -80,6 +80,9 @@ func (s *supervision) gather() bool {
 		}
 		clean = s.sweep(bound) && clean
 	}
+	if p.waiter != nil { // of a jail that nobody listened to
+		_ = p.waiter.Close()
+	}
 	for _, fd := range []int{p.initFD, p.payloadFD, p.table} {
 		if fd >= 0 {
 			unix.Close(fd)

@@ -218,10 +218,10 @@ func TestWaitThatFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(s.p.payloadFD)
-	if s.exit, err = ready.New(s.p.payloadFD, unix.EPOLLIN); err != nil {
+	if s.p.waiter, err = ready.New(s.p.payloadFD, unix.EPOLLIN); err != nil {
 		t.Fatal(err)
 	}
-	_ = s.exit.Close()
+	_ = s.p.waiter.Close()
 	s.looked = make(chan struct{})
 	go s.look()
 	select {
@@ -241,7 +241,7 @@ func TestWaitThatFails(t *testing.T) {
 	_ = cmd.Wait()
 
 	_, next, _ := newFake() // and a look that nobody wants any more ends
-	next.exit, next.looked = s.exit, make(chan struct{})
+	next.p.waiter, next.looked = s.p.waiter, make(chan struct{})
 	go next.look()
 	close(next.quit)
 	<-next.looked

@@ -20,6 +20,10 @@ const settleEvery = 200 * time.Microsecond
 // stop that has come meanwhile finds a command that never ran.
 func (s *supervision) allow() {
 	s.again = nil
+	if s.p.told { // a stop that came since finds a command that runs
+		s.allowed = true
+		return
+	}
 	if s.termWanted {
 		s.stopped, s.fail = s.run.stopReason(), spawnFailed("stopped before the command ran")
 		return
@@ -37,29 +41,34 @@ func (s *supervision) allow() {
 // identify learns who the payload and the namespace's init are.
 func (s *supervision) identify(m message) {
 	p := s.p
+	if p.waiter != nil { // a standby's is known
+		m.close()
+	} else if err := p.follow(s.table, m); err != nil {
+		s.cause, s.fail = err, spawnFailed("%v", err)
+	}
+	if p.waiter != nil {
+		s.looked = make(chan struct{})
+		go s.look()
+	}
+	if p.jailed && p.initFD < 0 { // the same
+		p.findInit(s.table, m.pid)
+	}
+}
+
+// follow takes who sent a message for the payload, and prepares to wait for its end.
+func (p *process) follow(table procTable, m message) (err error) {
 	p.payload, p.payloadFD = m.pid, m.pidfd
 	if p.payloadFD < 0 { // before Linux 6.5
-		if fd, err := unix.PidfdOpen(m.pid, 0); err == nil && s.below(m.pid) {
+		if fd, err := unix.PidfdOpen(m.pid, 0); err == nil && p.above(table, m.pid) {
 			p.payloadFD = fd
 		} else if err == nil {
 			unix.Close(fd)
 		}
 	}
 	if p.payloadFD >= 0 {
-		var err error
-		if s.exit, err = ready.New(p.payloadFD, unix.EPOLLIN); err != nil {
-			s.cause, s.fail = err, spawnFailed("%v", err)
-		} else {
-			s.looked = make(chan struct{})
-			go s.look()
-		}
+		p.waiter, err = ready.New(p.payloadFD, unix.EPOLLIN)
 	}
-	if !p.jailed {
-		return
-	}
-	if p.initFD < 0 { // a standby's is known
-		p.findInit(s.table, m.pid)
-	}
+	return err
 }
 
 // findInit learns who the namespace's init is: the supervisor's one child, and the
@@ -86,13 +95,13 @@ func (p *process) findInit(table procTable, payload int) {
 	}
 }
 
-// below says whether pid descends from the scaffolding.
-func (s *supervision) below(pid int) bool {
+// above says whether pid descends from the scaffolding.
+func (p *process) above(table procTable, pid int) bool {
 	for range 4 {
-		if pid == s.p.pid {
+		if pid == p.pid {
 			return true
 		}
-		row, err := s.table.stat(pid)
+		row, err := table.stat(pid)
 		if err != nil || row.ppid <= 1 {
 			return false
 		}

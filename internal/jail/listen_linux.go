@@ -35,7 +35,7 @@ const askEvery = 10 * time.Millisecond
 // pidfd itself is asked then.
 func (s *supervision) look() {
 	defer close(s.looked)
-	for err := s.exit.Wait(); err != nil && !exited(s.p.payloadFD); {
+	for err := s.p.waiter.Wait(); err != nil && !exited(s.p.payloadFD); {
 		select {
 		case <-s.quit:
 			return
@@ -50,9 +50,9 @@ func (s *supervision) hush() {
 	close(s.quit)
 	_ = s.p.report.SetReadDeadline(time.Unix(1, 0))
 	<-s.heard
-	if s.exit != nil {
-		s.exit.Interrupt()
-		defer s.exit.Close()
+	if s.p.waiter != nil {
+		s.p.waiter.Interrupt()
+		defer s.p.waiter.Close()
 	}
 	for _, joined := range []chan struct{}{s.looked, s.harvested} {
 		if joined != nil {

@@ -118,13 +118,14 @@ func (k *keeper) hear() {
 	buf := letters.get()
 	m, err := receive(k.p.report, buf)
 	letters.put(buf)
-	defer m.close()
 	k.job.built = time.Now()
 	if err != nil || m.Parked == nil {
+		m.close()
 		return // it failed: the execution that comes builds its own
 	}
+	err = k.p.follow(realProc{}, m)
 	k.p.findInit(realProc{}, m.pid)
-	if k.p.init == 0 {
+	if k.p.init == 0 || err != nil {
 		return
 	}
 	k.p.table, k.p.tableErr = roots.OpenMounts(k.p.init)

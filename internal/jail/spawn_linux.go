@@ -37,8 +37,10 @@ type process struct {
 	settled   bool // it waits, and its life is bound to its supervisor's
 	table     int  // its mount table, -1; tableErr says why there is none
 	tableErr  error
-	payload   int // pid, 0 unknown
-	payloadFD int // its pidfd, -1
+	payload   int           // pid, 0 unknown
+	payloadFD int           // its pidfd, -1
+	waiter    *ready.Waiter // for that; nil before it is known
+	told      bool          // the command came with the word that it may run
 }
 
 // memfd makes a sealed in-memory file that holds b, read from its start.

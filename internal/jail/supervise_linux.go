@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/plan"
-	"sandboxd/internal/ready"
 	"sandboxd/internal/roots"
 	"sandboxd/internal/stage2/spec"
 )
@@ -26,7 +25,6 @@ type supervision struct {
 	gone   chan struct{} // closed: the payload's pidfd says that it has ended
 	quit   chan struct{} // closed: nobody wants to hear more
 	heard  chan struct{} // closed: fd 4 is no longer read
-	exit   *ready.Waiter // for the payload's pidfd; nil before it is known
 	looked chan struct{} // closed: the payload is no longer looked at; nil before it is
 
 	harvested chan struct{} // closed: orphans are no longer reaped; nil with a pid namespace

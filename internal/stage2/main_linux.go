@@ -32,6 +32,8 @@ type process struct {
 	binary string // argv[0] resolved
 	rules  *landlock.Ruleset
 	alone  bool // the helper is gone
+
+	allowed bool // the word came with the command
 }
 
 // run makes the steps in the one order that works. It returns what failed, or nil
@@ -82,7 +84,7 @@ func run() *spec.Failure {
 	}
 	// Not before seccomp: a report means that everything in it holds, and end of
 	// file without one that stage 2 died on the way.
-	if !send(p.report.Append(nil)) || !allowed() {
+	if !send(p.report.Append(nil)) || !p.allowed && !allowed() {
 		return nil
 	}
 	// syscall.Exec also puts back the soft RLIMIT_NOFILE that Go's runtime raised.

@@ -26,6 +26,7 @@ func (p *process) standby() *spec.Failure {
 		p.alone = true
 		return nil
 	}
+	p.allowed = byte1[0] == spec.Go
 	fd := received(oob[:oobn])
 	if fd < 0 {
 		return failure(spec.StepCommand, "the command came without a descriptor", nil)

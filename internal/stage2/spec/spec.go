@@ -12,8 +12,12 @@ const (
 )
 
 // Go is the one byte by which the helper lets stage 2 execute the command after its
-// report.
-const Go = 'g'
+// report. A standby's command comes with it where there is nothing left to wait for, or
+// with Wait.
+const (
+	Go   = 'g'
+	Wait = 'w'
+)
 
 // Command is what depends on the request alone.
 type Command struct {
