@@ -1,6 +1,11 @@
 package jail
 
-import "time"
+import (
+	"errors"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
 
 // event is one thing that fd 4 said.
 type event struct {
@@ -14,8 +19,16 @@ func (s *supervision) listen() {
 	defer s.p.report.Close()
 	buf := letters.get()
 	defer letters.put(buf)
+	broken := false // stage 2 did not read the word
 	for {
 		m, err := receive(s.p.report, buf)
+		switch {
+		case errors.Is(err, unix.ECONNRESET) && !broken: // told first, whatever was sent before (unix(7))
+			broken = true
+			continue
+		case errors.Is(err, errEndOfReport) && broken:
+			err = unix.ECONNRESET
+		}
 		select {
 		case s.events <- event{m, err}:
 		case <-s.quit:

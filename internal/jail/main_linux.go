@@ -80,7 +80,7 @@ func (r *Run) attempt(h *Host, k *keeper, more bool) (again bool) {
 	s.plan, s.reached = j.plan, j.reached
 	exit, failed := r.supervise(s, j, guarded)
 	j.built = s.built
-	again = more && exit == nil && !s.allowed && time.Since(r.start) < LaunchBound && r.moved(j)
+	again = more && exit == nil && (!s.allowed || s.report == nil) && time.Since(r.start) < LaunchBound && r.moved(j)
 	if !again {
 		r.finish(exit, failed)
 	}

@@ -32,6 +32,7 @@ type supervision struct {
 	report     *spec.Report
 	built      time.Time        // when that came
 	again      <-chan time.Time // look again whether the command may run
+	begun      bool             // who the payload is was looked at
 	allowed    bool             // stage 2 was told so
 	executed   bool             // fd 4 ended after that: the command's image runs
 	fail       *Error
@@ -80,7 +81,7 @@ func (s *supervision) launchBound() time.Duration {
 
 func (s *supervision) onEvent(ev event) {
 	switch {
-	case errors.Is(ev.err, errEndOfReport) && s.allowed:
+	case errors.Is(ev.err, errEndOfReport) && s.allowed && s.report != nil:
 		s.executed = true
 		if s.onExec != nil {
 			s.onExec()
@@ -91,14 +92,30 @@ func (s *supervision) onEvent(ev event) {
 		s.cause, s.fail = ev.err, spawnFailed("stage2: %v", ev.err)
 	case ev.Failure != nil:
 		s.fail = s.failure(ev.Failure)
+	case ev.Begun != nil && !s.begun:
+		s.begin(ev.message)
+		return // which keeps the descriptor
 	case ev.Report != nil && s.report == nil:
 		s.report, s.built = ev.Report, time.Now()
-		if s.identify(ev.message); s.fail == nil { // what nobody would follow does not run
-			s.openMasks()
-			s.allow()
+		if !s.begun {
+			s.begin(ev.message)
+		} else {
+			ev.close()
+		}
+		if s.fail == nil {
 			s.watchMasks(s.plan)
 		}
-		return // which keeps the descriptor
+		return // the same
 	}
 	ev.close()
+}
+
+// begin takes note of who sent a message, and lets it go on when that may be: what nobody
+// would follow does not run.
+func (s *supervision) begin(m message) {
+	s.begun = true
+	if s.identify(m); s.fail == nil {
+		s.openMasks()
+		s.allow()
+	}
 }

@@ -43,6 +43,9 @@ func run() *spec.Failure {
 	if f != nil {
 		return f
 	}
+	if !s.Standby && !send(spec.Begun{}.Append(nil)) {
+		return nil
+	}
 	p := &process{spec: s}
 	command := []func() *spec.Failure{
 		// The directory and argv[0] are looked up in the view that the mounts made.

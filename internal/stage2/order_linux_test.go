@@ -35,9 +35,9 @@ func TestOrderOfSystemCalls(t *testing.T) {
 	lines := strings.Split(string(b), "\n")
 	at := -1
 	for _, call := range []string{
-		`chdir("/"`, `"/nonexistent/true"`, `"` + w.dir + `",`, "landlock_add_rule(", "RLIMIT_FSIZE, {",
+		`sendto(4, "\201\245begun`, `chdir("/"`, `"/nonexistent/true"`, `"` + w.dir + `",`, "landlock_add_rule(", "RLIMIT_FSIZE, {",
 		"RLIMIT_CORE, {", "PR_SET_NO_NEW_PRIVS", "landlock_restrict_self(", "dup3(5, 0", "close_range(3",
-		"seccomp(SECCOMP_SET_MODE_FILTER", "sendto(4", "read(4", `execve("/usr/bin/true"`,
+		"seccomp(SECCOMP_SET_MODE_FILTER", `sendto(4, "\201\246report`, "read(4", `execve("/usr/bin/true"`,
 	} {
 		first := indexOf(lines, call)
 		if first <= at {

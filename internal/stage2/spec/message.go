@@ -23,6 +23,7 @@ type Message struct {
 	Report  *Report
 	Failure *Failure
 	Parked  *Parked
+	Begun   *Begun
 }
 
 // Error says which step failed and why, in the form spawn_failed has.
@@ -81,6 +82,11 @@ func (Parked) Append(dst []byte) []byte {
 	return mpack.AppendMap(mpack.AppendStr(mpack.AppendMap(dst, 1), "parked"), 0)
 }
 
+// Append writes the message.
+func (Begun) Append(dst []byte) []byte {
+	return mpack.AppendMap(mpack.AppendStr(mpack.AppendMap(dst, 1), "begun"), 0)
+}
+
 // DecodeMessage reads exactly one message, by the same strict rules as
 // DecodeSpec and within the bounds of Append. The error is a *mpack.Error.
 func DecodeMessage(b []byte) (Message, error) {
@@ -104,11 +110,15 @@ func DecodeMessage(b []byte) (Message, error) {
 				m.Parked = &Parked{}
 				return object()(r)
 			}},
+			{Name: "begun", Optional: true, Read: func(r *mpack.Reader) error {
+				m.Begun = &Begun{}
+				return object()(r)
+			}},
 		}); err != nil {
 			return err
 		}
-		if one(m.Report != nil)+one(m.Failure != nil)+one(m.Parked != nil) != 1 {
-			return r.Fail("expected either a report or a failure")
+		if one(m.Report != nil)+one(m.Failure != nil)+one(m.Parked != nil)+one(m.Begun != nil) != 1 {
+			return r.Fail("expected one message")
 		}
 		return nil
 	})

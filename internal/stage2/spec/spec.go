@@ -12,8 +12,8 @@ const (
 )
 
 // Go is the one byte by which the helper lets stage 2 execute the command after its
-// report. A standby's command comes with it where there is nothing left to wait for, or
-// with Wait.
+// report. It may come before that. A standby's command comes with it where there is nothing
+// left to wait for, or with Wait.
 const (
 	Go   = 'g'
 	Wait = 'w'
@@ -155,6 +155,10 @@ type Seccomp struct {
 	DenyNet   bool // the net filter
 	DenyTrace bool // ptrace, process_vm_*, pidfd_getfd too (no Landlock)
 }
+
+// Begun is the message of a stage 2 that has just begun: the helper learns who it is, and
+// sees to it that the command may run, while stage 2 does its part.
+type Begun struct{}
 
 // Parked is the message of a stage 2 that has applied everything and waits for its
 // Command.

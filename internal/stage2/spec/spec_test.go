@@ -179,10 +179,13 @@ func TestCommandRoundTrip(t *testing.T) {
 	}
 }
 
-// What waits says so in a message of its own, and nothing else in it.
+// What waits, and what has begun, says so in a message of its own, and nothing else in it.
 func TestParked(t *testing.T) {
 	b := Parked{}.Append(nil)
-	if m, err := DecodeMessage(b); err != nil || m.Parked == nil || m.Report != nil || m.Failure != nil {
+	if m, err := DecodeMessage(b); err != nil || m.Parked == nil || m.Report != nil || m.Failure != nil || m.Begun != nil {
+		t.Fatalf("got %+v, %v", m, err)
+	}
+	if m, err := DecodeMessage(Begun{}.Append(nil)); err != nil || m.Begun == nil || m.Report != nil || m.Failure != nil || m.Parked != nil {
 		t.Fatalf("got %+v, %v", m, err)
 	}
 	filled := append(b[:len(b)-1:len(b)-1], 0x81, 0xa1, 'x', 0xc0) // {"x": nil} in place of {}
@@ -313,7 +316,7 @@ func TestDecodeRefuses(t *testing.T) {
 		t.Errorf("a text beyond its bound: %v", err)
 	}
 	for name, b := range map[string][]byte{"neither": {0x80}, "both": both} {
-		if _, err := DecodeMessage(b); err == nil || !strings.Contains(err.Error(), "either") {
+		if _, err := DecodeMessage(b); err == nil || !strings.Contains(err.Error(), "one message") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
