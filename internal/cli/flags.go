@@ -214,17 +214,19 @@ func english(words []string) string {
 
 // meant is the flag that somebody means by a name, or "".
 func meant(name string, names []string) string {
-	if here := elsewhere[name]; slices.Contains(names, here) {
+	if here := elsewhere()[name]; slices.Contains(names, here) {
 		return here
 	}
 	return similar(name, names)
 }
 
 // elsewhere has the flags of other tools, and what they are called here.
-var elsewhere = map[string]string{
-	"timeout": "wall", "time": "wall", "read": "ro", "readonly": "ro", "read-only": "ro", "write": "rw", "writable": "rw",
-	"bind": "mount", "volume": "mount", "hide": "protect", "deny": "protect", "cwd": "workspace", "chdir": "workspace", "dir": "workspace",
-	"config": "policy", "profile": "preset", "allow-net": "net", "allow-read": "ro", "allow-write": "rw", "verbose": "report", "environment": "env", "processes": "pids",
+func elsewhere() map[string]string {
+	return map[string]string{
+		"timeout": "wall", "time": "wall", "read": "ro", "readonly": "ro", "read-only": "ro", "write": "rw", "writable": "rw",
+		"bind": "mount", "volume": "mount", "hide": "protect", "deny": "protect", "cwd": "workspace", "chdir": "workspace", "dir": "workspace",
+		"config": "policy", "profile": "preset", "allow-net": "net", "allow-read": "ro", "allow-write": "rw", "verbose": "report", "environment": "env", "processes": "pids",
+	}
 }
 
 // shown keeps a variable's value out of messages.

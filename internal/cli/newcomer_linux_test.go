@@ -49,7 +49,7 @@ func TestElsewhereNamesFlags(t *testing.T) {
 	for _, f := range flagTable() {
 		names = append(names, f.name)
 	}
-	for other, here := range elsewhere {
+	for other, here := range elsewhere() {
 		if slices.Contains(names, other) || !slices.Contains(names, here) {
 			t.Errorf("%s -> %s", other, here)
 		}

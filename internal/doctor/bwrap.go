@@ -98,25 +98,27 @@ func named(profile string) string {
 // install is the command of the distribution's package manager.
 func install(d Distro) string {
 	for _, id := range append([]string{d.ID}, d.Like...) {
-		if cmd := installers[id]; cmd != "" {
+		if cmd := installers()[id]; cmd != "" {
 			return "Install it:\n\n    " + cmd
 		}
 	}
 	return "Install the package bubblewrap with this system's package manager."
 }
 
-var installers = map[string]string{
-	"debian": "apt-get install bubblewrap",
-	"ubuntu": "apt-get install bubblewrap",
-	"fedora": "dnf install bubblewrap",
-	"rhel":   "dnf install bubblewrap",
-	"centos": "dnf install bubblewrap",
-	"arch":   "pacman -S bubblewrap",
-	"alpine": "apk add bubblewrap",
-	"suse":   "zypper install bubblewrap",
-	"gentoo": "emerge sys-apps/bubblewrap",
-	"void":   "xbps-install bubblewrap",
-	"nixos":  "add pkgs.bubblewrap to environment.systemPackages",
+func installers() map[string]string {
+	return map[string]string{
+		"debian": "apt-get install bubblewrap",
+		"ubuntu": "apt-get install bubblewrap",
+		"fedora": "dnf install bubblewrap",
+		"rhel":   "dnf install bubblewrap",
+		"centos": "dnf install bubblewrap",
+		"arch":   "pacman -S bubblewrap",
+		"alpine": "apk add bubblewrap",
+		"suse":   "zypper install bubblewrap",
+		"gentoo": "emerge sys-apps/bubblewrap",
+		"void":   "xbps-install bubblewrap",
+		"nixos":  "add pkgs.bubblewrap to environment.systemPackages",
+	}
 }
 
 // quota tells the quota of the host from that of a namespace around this process.

@@ -153,8 +153,8 @@ func (s Scene) private(v plan.View, res host.Resolution) (read, write bool) {
 		return true, true
 	case plan.Dev:
 		name := path[len(v.Op.Path):]
-		return path == "/dev" || host.Beneath(path, "/dev/shm") || devices[name],
-			host.Beneath(path, "/dev/shm") || devices[name] && name != "/pts"
+		return path == "/dev" || host.Beneath(path, "/dev/shm") || devices(name),
+			host.Beneath(path, "/dev/shm") || devices(name) && name != "/pts"
 	}
 	// A /proc is the kernel's: what it lacks here it lacks there, and modes are the same.
 	return res.Missing == "" && res.Node.Kind != host.Denied && s.permits(res.Node, 4), false
@@ -165,9 +165,12 @@ func (s Scene) private(v plan.View, res host.Resolution) (read, write bool) {
 const terminal = "/dev/tty"
 
 // devices are what bubblewrap's --dev makes (bwrap(1)), but for the terminal.
-var devices = map[string]bool{
-	"/null": true, "/zero": true, "/full": true, "/random": true, "/urandom": true,
-	"/ptmx": true, "/pts": true, "/pts/ptmx": true, "/fd": true, "/stdin": true, "/stdout": true, "/stderr": true,
+func devices(name string) bool {
+	switch name {
+	case "/null", "/zero", "/full", "/random", "/urandom", "/ptmx", "/pts", "/pts/ptmx", "/fd", "/stdin", "/stdout", "/stderr":
+		return true
+	}
+	return false
 }
 
 // note says what read and write do not.

@@ -13,38 +13,40 @@ import (
 
 // programKeys are the keys of git's configuration whose value is run: by section and
 // last part, whatever is between them. See git-config(1).
-var programKeys = map[string][]string{
-	"alias":       {"*"},
-	"browser":     {"cmd", "path"},
-	"core":        {"alternaterefscommand", "askpass", "editor", "fsmonitor", "gitproxy", "pager", "sshcommand"},
-	"credential":  {"helper"},
-	"diff":        {"command", "external", "textconv"},
-	"difftool":    {"cmd", "path"},
-	"filter":      {"clean", "process", "smudge"},
-	"gpg":         {"defaultkeycommand", "program"},
-	"guitool":     {"cmd"},
-	"hook":        {"command"},
-	"imap":        {"tunnel"},
-	"interactive": {"difffilter"},
-	"man":         {"cmd", "path"},
-	"merge":       {"driver"},
-	"mergetool":   {"cmd", "path"},
-	"pager":       {"*"},
-	"remote":      {"receivepack", "uploadpack"},
-	"sendemail":   {"cccmd", "headercmd", "sendmailcmd", "smtpserver", "tocmd"},
-	"sequence":    {"editor"},
-	"submodule":   {"update"},
-	"tar":         {"command"},
-	"trailer":     {"cmd", "command"},
-	"uploadpack":  {"packobjectshook"},
-	"web":         {"browser"},
+func programKeys() map[string][]string {
+	return map[string][]string{
+		"alias":       {"*"},
+		"browser":     {"cmd", "path"},
+		"core":        {"alternaterefscommand", "askpass", "editor", "fsmonitor", "gitproxy", "pager", "sshcommand"},
+		"credential":  {"helper"},
+		"diff":        {"command", "external", "textconv"},
+		"difftool":    {"cmd", "path"},
+		"filter":      {"clean", "process", "smudge"},
+		"gpg":         {"defaultkeycommand", "program"},
+		"guitool":     {"cmd"},
+		"hook":        {"command"},
+		"imap":        {"tunnel"},
+		"interactive": {"difffilter"},
+		"man":         {"cmd", "path"},
+		"merge":       {"driver"},
+		"mergetool":   {"cmd", "path"},
+		"pager":       {"*"},
+		"remote":      {"receivepack", "uploadpack"},
+		"sendemail":   {"cccmd", "headercmd", "sendmailcmd", "smtpserver", "tocmd"},
+		"sequence":    {"editor"},
+		"submodule":   {"update"},
+		"tar":         {"command"},
+		"trailer":     {"cmd", "command"},
+		"uploadpack":  {"packobjectshook"},
+		"web":         {"browser"},
+	}
 }
 
 // tellingWords are what a file has to hold if it names a place that matters. A
 // section's name may be written "[Core]" or "[diff \"x\"]", never in parts.
 func tellingWords() []string {
 	words := []string{"include", "hookspath", "templatedir"}
-	for section, keys := range programKeys {
+	for section, keys := range programKeys() {
 		for _, key := range keys {
 			if key == "*" {
 				key = section
@@ -59,7 +61,7 @@ func tellingWords() []string {
 func runs(key string) bool {
 	section, rest, _ := strings.Cut(key, ".")
 	name := rest[strings.LastIndexByte(rest, '.')+1:]
-	keys := programKeys[section]
+	keys := programKeys()[section]
 	return slices.Contains(keys, name) || slices.Contains(keys, "*")
 }
 
@@ -122,7 +124,7 @@ func links(dir string) (paths []string, err error) {
 	if !isDir(dir) { // a fifo would keep who opens it
 		return nil, nil
 	}
-	names := hookNames
+	names := hookNames()
 	if entries, err := some(dir, maxHooks); err == nil {
 		names = nil
 		for _, e := range entries {
@@ -169,7 +171,9 @@ func searchable(dir string) error {
 }
 
 // hookNames are those of githooks(5).
-var hookNames = strings.Fields(`applypatch-msg commit-msg fsmonitor-watchman p4-changelist p4-post-changelist
+func hookNames() []string {
+	return strings.Fields(`applypatch-msg commit-msg fsmonitor-watchman p4-changelist p4-post-changelist
 	p4-pre-submit p4-prepare-changelist post-applypatch post-checkout post-commit post-index-change post-merge
 	post-receive post-rewrite post-update pre-applypatch pre-auto-gc pre-commit pre-merge-commit pre-push pre-rebase
 	pre-receive prepare-commit-msg proc-receive push-to-checkout reference-transaction sendemail-validate update`)
+}

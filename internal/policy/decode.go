@@ -126,7 +126,7 @@ func (d *document) fields() []mpack.Field {
 func (d *document) count(r *mpack.Reader) error {
 	d.entries++
 	if d.entries > MaxEntries {
-		return r.Fail("%s", tooMany)
+		return r.Fail("%s", tooMany())
 	}
 	return nil
 }

@@ -69,14 +69,16 @@ func checkCount(p protocol.Policy) error {
 		{"network.allow", len(p.Network.Allow)}, {"env_allow", len(p.EnvAllow)},
 	} {
 		if total+l.entries > MaxEntries {
-			return fail(index(l.key, MaxEntries-total), "%s", tooMany)
+			return fail(index(l.key, MaxEntries-total), "%s", tooMany())
 		}
 		total += l.entries
 	}
 	return nil
 }
 
-var tooMany = fmt.Sprintf("found more than %d entries in all lists together, expected at most that; name a common parent directory instead", MaxEntries)
+func tooMany() string {
+	return fmt.Sprintf("found more than %d entries in all lists together, expected at most that; name a common parent directory instead", MaxEntries)
+}
 
 func index(key string, i int) string { return fmt.Sprintf("%s[%d]", key, i) }
 

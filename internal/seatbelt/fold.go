@@ -1,6 +1,9 @@
 package seatbelt
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // folded is a regular expression for every name that a case-insensitive volume takes
 // for path: APFS decomposes names (NFD) and folds their case in full, so "hookſ" is
@@ -12,7 +15,7 @@ import "strings"
 // (zero-width joiners): those are not covered.
 func folded(path string) string {
 	var s strings.Builder
-	path = toASCII.Replace(path)
+	path = toASCII().Replace(path)
 	for i := 0; i < len(path); {
 		n := cluster(path[i:])
 		if last := i + n - 1; other(path[last:]) == 0 {
@@ -54,21 +57,23 @@ func other(path string) int {
 
 // foldings are the characters that are ASCII after full case folding (CaseFolding.txt of
 // Unicode, status C and F) and canonical decomposition (UnicodeData.txt).
-var foldings = map[string][]string{
-	";": {"\u037e"}, "`": {"\u1fef"}, "k": {"\u212a"}, "s": {"\u017f"}, "ss": {"\u00df", "\u1e9e"}, "st": {"\ufb05", "\ufb06"},
-	"ff": {"\ufb00"}, "fi": {"\ufb01"}, "fl": {"\ufb02"}, "ffi": {"\ufb03"}, "ffl": {"\ufb04"},
-}
+var foldings = sync.OnceValue(func() map[string][]string {
+	return map[string][]string{
+		";": {"\u037e"}, "`": {"\u1fef"}, "k": {"\u212a"}, "s": {"\u017f"}, "ss": {"\u00df", "\u1e9e"}, "st": {"\ufb05", "\ufb06"},
+		"ff": {"\ufb00"}, "fi": {"\ufb01"}, "fl": {"\ufb02"}, "ffi": {"\ufb03"}, "ffl": {"\ufb04"},
+	}
+})
 
 // toASCII folds what is ASCII then.
-var toASCII = func() *strings.Replacer {
+var toASCII = sync.OnceValue(func() *strings.Replacer {
 	var pairs []string
-	for to, list := range foldings {
+	for to, list := range foldings() {
 		for _, from := range list {
 			pairs = append(pairs, from, to)
 		}
 	}
 	return strings.NewReplacer(pairs...)
-}()
+})
 
 // longest is the length of the longest sequence of foldings.
 const longest = 3
@@ -79,7 +84,7 @@ func cluster(path string) int {
 	end := 1
 	for i := 0; i < end; i++ {
 		for n := 2; n <= longest && i+n <= len(path); n++ {
-			if foldings[strings.ToLower(path[i:i+n])] != nil {
+			if foldings()[strings.ToLower(path[i:i+n])] != nil {
 				end = max(end, i+n)
 			}
 		}
@@ -112,7 +117,7 @@ func divide(text string) []string {
 	// Enough is enough before the next division, too: they double with each character.
 	for n := 1; n <= min(longest, len(text)) && len(out) <= mostSpellings; n++ {
 		one := text[:n]
-		if n > 1 && foldings[one] == nil {
+		if n > 1 && foldings()[one] == nil {
 			continue
 		}
 		for _, rest := range divide(text[n:]) {
@@ -127,7 +132,7 @@ func divide(text string) []string {
 
 // unit is one character, or all that stand for one sequence.
 func unit(text string) string {
-	alternatives := append([]string(nil), foldings[text]...)
+	alternatives := append([]string(nil), foldings()[text]...)
 	if len(text) == 1 {
 		alternatives = append(alternatives, either(text[0]))
 	}

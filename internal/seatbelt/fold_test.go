@@ -44,7 +44,7 @@ func TestFoldingsAreComplete(t *testing.T) {
 		}
 	}
 	listed := 0
-	for _, list := range foldings {
+	for _, list := range foldings() {
 		listed += len(list)
 	}
 	if found != listed {

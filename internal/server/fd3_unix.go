@@ -20,7 +20,9 @@ const (
 	policyBound = 10 * time.Second
 )
 
-var errLate = fmt.Errorf("its end did not come within %v; close the writing side", policyBound)
+func errLate() error {
+	return fmt.Errorf("its end did not come within %v; close the writing side", policyBound)
+}
 
 var errNoPolicy = errors.New("nothing is there; open it for the helper, e.g. sh -c 'exec sandboxd 3<policy.msgpack'")
 
@@ -80,7 +82,7 @@ func readable(fd int, d time.Duration, stop <-chan struct{}) error {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(min(left, policySlice)/time.Millisecond))
 		switch {
 		case err == nil && n == 0 && left == 0:
-			return errLate
+			return errLate()
 		case err == unix.EINTR, err == nil && n == 0:
 			continue
 		}

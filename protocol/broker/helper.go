@@ -210,7 +210,7 @@ func (h *Helper) bury() {
 	select {
 	case err = <-gone:
 	case <-time.After(deathBound):
-		err = errStays
+		err = errStays()
 	}
 	if !h.ended(readBound / 2) {
 		h.left.Store(true)
@@ -220,7 +220,9 @@ func (h *Helper) bury() {
 
 // errStays is a process that no signal ends, which is so as long as a thread of it waits
 // in the kernel.
-var errStays = fmt.Errorf("%w: it does not die; see whether a file system hangs", ErrClosed)
+func errStays() error {
+	return fmt.Errorf("%w: it does not die; see whether a file system hangs", ErrClosed)
+}
 
 // join waits for what this client runs, unless that is held up by the caller's own.
 func (h *Helper) join() {

@@ -86,11 +86,13 @@ func decode(b []byte) (p protocol.Policy, t translator, err error) {
 }
 
 // keys are those of each map, by the name of the key that holds it.
-var keys = map[string]string{
-	"":        "v, writable_roots, readable_roots, protected, mounts, network, limits, env_allow, scratch",
-	"mounts":  "path, access, required",
-	"network": "mode, and with mode proxy also allow, proxy",
-	"limits":  "cpu_s, wall_s, mem_bytes, pids, fsize_bytes, output_bytes",
+func keys() map[string]string {
+	return map[string]string{
+		"":        "v, writable_roots, readable_roots, protected, mounts, network, limits, env_allow, scratch",
+		"mounts":  "path, access, required",
+		"network": "mode, and with mode proxy also allow, proxy",
+		"limits":  "cpu_s, wall_s, mem_bytes, pids, fsize_bytes, output_bytes",
+	}
 }
 
 // advice helps whoever writes by hand, and does not have the table of keys at hand.
@@ -103,7 +105,7 @@ func advice(e *policy.Error) string {
 		in = ""
 	}
 	in, _, _ = strings.Cut(in, "[")
-	if list := keys[in]; list != "" {
+	if list := keys()[in]; list != "" {
 		return "; expected exactly " + list
 	}
 	return ""
