@@ -22,6 +22,10 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == probe.Role {
 		os.Exit(probe.Main(os.Args[2:]))
 	}
+	if len(os.Args) > 1 && os.Args[1] == relayRole {
+		relay()
+		os.Exit(0)
+	}
 	os.Exit(testenv.RunMain(m))
 }
 

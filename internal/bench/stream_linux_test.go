@@ -22,13 +22,14 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// BenchmarkOutput passes the same data through a plain pipe with a Go reader and
-// through the helper; the ratio is of bytes per second.
+// BenchmarkOutput passes the same data through a plain pipe with a Go reader, through a
+// process in between that does nothing else, and through the helper; the ratios are of
+// bytes per second.
 func BenchmarkOutput(b *testing.B) {
 	ws := dir(b)
 	h := helper(b, workspace(ws))
 	argv := []string{"/usr/bin/head", "-c", strconv.Itoa(size), "/dev/zero"}
-	var plain, framed series
+	var plain, between, framed series
 	for b.Loop() {
 		out := &counter{}
 		c := exec.Command(argv[0], argv[1:]...)
@@ -47,6 +48,12 @@ func BenchmarkOutput(b *testing.B) {
 		plain = append(plain, time.Since(from))
 
 		out = &counter{}
+		between = append(between, relayed(b, exec.Command(argv[0], argv[1:]...), nil, nil, out))
+		if out.n != size {
+			b.Fatalf("%d bytes", out.n)
+		}
+
+		out = &counter{}
 		from = time.Now()
 		res, err := h.Exec(context.Background(), broker.Command{Argv: argv, Cwd: ws, Stdout: out})
 		if err != nil || res.Code != 0 || out.n != size {
@@ -54,7 +61,7 @@ func BenchmarkOutput(b *testing.B) {
 		}
 		framed = append(framed, time.Since(from))
 	}
-	rates(b, plain, framed)
+	rates(b, plain, between, framed)
 }
 
 // BenchmarkInput is the same for a command's stdin.
@@ -63,7 +70,7 @@ func BenchmarkInput(b *testing.B) {
 	h := helper(b, workspace(ws))
 	argv := []string{"/bin/sh", "-c", "cat >/dev/null"}
 	zero := func() io.Reader { return io.LimitReader(zeros{}, size) }
-	var plain, framed series
+	var plain, between, framed series
 	for b.Loop() {
 		c := exec.Command(argv[0], argv[1:]...)
 		c.Stdin = struct{ io.Reader }{zero()}
@@ -72,6 +79,7 @@ func BenchmarkInput(b *testing.B) {
 			b.Fatal(err)
 		}
 		plain = append(plain, time.Since(from))
+		between = append(between, relayed(b, nil, exec.Command(argv[0], argv[1:]...), zero(), nil))
 		from = time.Now()
 		res, err := h.Exec(context.Background(), broker.Command{Argv: argv, Cwd: ws, Stdin: zero()})
 		if err != nil || res.Code != 0 {
@@ -79,18 +87,20 @@ func BenchmarkInput(b *testing.B) {
 		}
 		framed = append(framed, time.Since(from))
 	}
-	rates(b, plain, framed)
+	rates(b, plain, between, framed)
 }
 
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-func rates(b *testing.B, plain, framed series) {
+func rates(b *testing.B, plain, between, framed series) {
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(size/plain.median().Seconds()/1e6, "pipe-MB/s")
+	b.ReportMetric(size/between.median().Seconds()/1e6, "relay-MB/s")
 	b.ReportMetric(size/framed.median().Seconds()/1e6, "sandboxd-MB/s")
 	b.ReportMetric(float64(plain.median())/float64(framed.median()), "sandboxd/pipe")
+	b.ReportMetric(float64(between.median())/float64(framed.median()), "sandboxd/relay")
 }
 
 // BenchmarkStart is from the start of a helper to its hello, against an empty Go
