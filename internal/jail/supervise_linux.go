@@ -69,6 +69,8 @@ func (s *supervision) tooLate() {
 		what = "bubblewrap's init did not settle"
 	case s.report != nil:
 		what = "stage 2 reported but did not execute the command"
+	case s.begun:
+		what = "stage 2 began but did not report"
 	}
 	s.fail = spawnFailed("bwrap: cannot start the jail: %s within %v (%s with %d mounts); see whether this host is overloaded, and whether the policy can name fewer paths",
 		what, s.launchBound(), s.host.Facts.Bwrap.Path, len(s.plan.Ops))
