@@ -32,7 +32,7 @@ func TestCeilQuickerThanTheHelper(t *testing.T) {
 		return c
 	}
 	const script = "for i in 1 2 3 4; do sleep 600 & done; wait"
-	c := start("4000000") // microseconds
+	c := start("2000000") // microseconds, longer than fd 4 may be held by a stray
 	c.start(2, m.dir, "sh", "-c", script)
 	r := c.collect(2)
 	if r.exit == nil || r.exit.Signal != int(syscall.SIGKILL) {
@@ -48,7 +48,7 @@ func TestCeilQuickerThanTheHelper(t *testing.T) {
 		t.Errorf("%+v, %+v", r.exit, r.fail)
 	}
 	plain.down()
-	c = start("2000000") // longer than fd 4 may be held by a stray
+	c = start("2000000")
 	if r := c.sh(4, m.dir, "/bin/true; /bin/true"); has(r.exit.Enforcement, "skip:cgroup-v2") {
 		t.Errorf("%q", r.exit.Enforcement)
 	}
