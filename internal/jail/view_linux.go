@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"bytes"
 	"fmt"
 	"sync"
 
@@ -12,15 +13,18 @@ import (
 	"sandboxd/internal/stage2/spec"
 )
 
-// mountTable is the helper's own mounts, read again only when the kernel says that
-// they changed: a look costs 1 µs, reading them up to 100.
+// mountTable is the helper's own mounts. The kernel tells of most that changes them
+// (proc_pid_mounts(5)), but not of a directory above a mount that is renamed, which moves
+// the mount, nor of a file system that becomes read-only: so they are read each time, which
+// costs up to 100 µs, and compared.
 type mountTable struct {
 	mu      sync.Mutex
-	fd      int  // a plain descriptor: the runtime's own poller would take the events away
-	stale   bool // the kernel said that it changed, once, and reading it failed
+	fd      int    // a plain descriptor: the runtime's own poller would take the events away
+	text    []byte // as it was read last, empty where that failed
+	spare   []byte // for the next reading
 	mounts  []roots.Mount
 	devices []string // each once
-	version uint64   // how often the table was read
+	version uint64   // how often it was another one
 }
 
 func openMountTable() (*mountTable, error) {
@@ -29,41 +33,61 @@ func openMountTable() (*mountTable, error) {
 		return nil, fmt.Errorf("cannot open the mount table: %w", err)
 	}
 	t := &mountTable{fd: fd}
-	if err := t.read(); err != nil {
+	if err := t.look(); err != nil {
 		unix.Close(fd)
 		return nil, err
 	}
 	return t, nil
 }
 
-// changed says whether the table is another one than at the last call or the opening
-// (proc_pid_mounts(5): POLLPRI and POLLERR).
-func (t *mountTable) changed() bool {
+// told says whether the kernel told of a change since the last call or the opening: what
+// came and went meanwhile shows in no reading.
+func (t *mountTable) told() bool {
 	fds := []unix.PollFd{{Fd: int32(t.fd), Events: unix.POLLPRI}}
 	n, err := unix.Poll(fds, 0)
 	return err != nil || n > 0
 }
 
-func (t *mountTable) read() error {
+// look takes the table as it is. What cannot be read is not what it was.
+func (t *mountTable) look() error {
+	told := t.told()
+	data, err := t.read(t.spare[:0])
+	if err == nil && !told && len(t.text) > 0 && bytes.Equal(data, t.text) {
+		t.spare = data
+		return nil
+	}
 	t.version++
-	data := make([]byte, 0, 16<<10)
+	t.text, t.spare = data, t.text
+	if err == nil {
+		err = t.parse()
+	}
+	if err != nil {
+		t.text = nil
+	}
+	return err
+}
+
+func (t *mountTable) read(data []byte) ([]byte, error) {
 	for {
 		if cap(data)-len(data) < 4096 {
-			data = append(make([]byte, 0, 2*cap(data)), data...)
+			data = append(make([]byte, 0, max(16<<10, 2*cap(data))), data...)
 		}
 		n, err := unix.Pread(t.fd, data[len(data):cap(data)], int64(len(data)))
 		if err == unix.EINTR {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("cannot read the mount table: %w", err)
+			return nil, fmt.Errorf("cannot read the mount table: %w", err)
 		}
 		if n == 0 {
-			break
+			return data, nil
 		}
 		data = data[:len(data)+n]
 	}
-	mounts, err := roots.ParseMountinfo(data)
+}
+
+func (t *mountTable) parse() error {
+	mounts, err := roots.ParseMountinfo(t.text)
 	if err != nil {
 		return err
 	}
@@ -82,11 +106,8 @@ func (t *mountTable) read() error {
 func (t *mountTable) now() (mounts []roots.Mount, devices []string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.stale = t.changed() || t.stale; t.stale {
-		if err := t.read(); err != nil {
-			return nil, nil, err
-		}
-		t.stale = false
+	if err := t.look(); err != nil {
+		return nil, nil, err
 	}
 	return t.mounts, t.devices, nil
 }

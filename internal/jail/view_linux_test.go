@@ -12,8 +12,8 @@ import (
 	"sandboxd/internal/testenv"
 )
 
-// The kernel says once that the mount table changed. Where it cannot be read then, the
-// next execution must not be planned with the old one.
+// Where the mount table cannot be read the next execution must not be planned with the old
+// one, nor the one after it.
 func TestMountTableThatCouldNotBeRead(t *testing.T) {
 	table, err := openMountTable()
 	if err != nil {
@@ -34,8 +34,12 @@ func TestMountTableThatCouldNotBeRead(t *testing.T) {
 		t.Fatal("what cannot be read is taken for a table")
 	}
 	table.mounts = nil
+	before := table.version
 	if mounts, devices, err := table.now(); err != nil || len(mounts) == 0 || len(devices) == 0 {
 		t.Errorf("%d mounts on %d devices, %v", len(mounts), len(devices), err)
+	}
+	if table.version == before {
+		t.Error("the table behind one that could not be read is the same")
 	}
 }
 
