@@ -83,7 +83,7 @@ func (k *keeper) refilled(j *job) bool {
 // take gives the process to a job whose jail it is, with its command; false means that
 // the standby is gone and the job has to start its own.
 func (k *keeper) take(r *Run, j *job) (*process, bool, error) {
-	if k.fits(r, j) && k.command(j.spec.Command) == nil {
+	if k.fits(r, j) && k.command(r, j.spec.Command) == nil {
 		k.job.group = nil      // the job has it
 		j.looked = time.Time{} // since then bubblewrap has made nothing
 		return k.p, true, nil
@@ -100,9 +100,9 @@ func (k *keeper) take(r *Run, j *job) (*process, bool, error) {
 // command hands the command over: it is the last that a standby needs. Its init is bound
 // to its supervisor, and the payload is followed, since it was parked, so the word by which
 // an execution is allowed comes along and saves the way there and back.
-func (k *keeper) command(c spec.Command) error {
+func (k *keeper) command(r *Run, c spec.Command) error {
 	word := byte(spec.Wait)
-	if k.p.settled && k.p.waiter != nil {
+	if r.stopReason() == NotStopped && k.p.settled && k.p.waiter != nil {
 		word = spec.Go
 	}
 	f, err := memfd("command", c.Append(nil))

@@ -70,7 +70,7 @@ func (r *Run) attempt(h *Host, k *keeper, more bool) (again bool) {
 		return false
 	case late:
 		return false
-	case err != nil && more && !short(err) && r.stopReason() == NotStopped && r.moved(j):
+	case err != nil && more && !short(err) && r.stopReason() == NotStopped && (errors.Is(err, roots.ErrMoved) || r.moved(j)):
 		return true
 	case err != nil:
 		r.finish(nil, asError(err, spawnFailed))

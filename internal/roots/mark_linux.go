@@ -91,10 +91,13 @@ func (r *Reached) notePlaceholder(path string) {
 		r.layout[at] = host.Node{Kind: host.Missing}
 	}
 	if err != nil {
+		r.basis.more = true
 		return
 	}
 	defer f.Close()
 	n.Placeholder = leftover(int(f.Fd()), n)
+	// It may only have been a shortage that kept the rest from being looked at.
+	r.basis.more = r.basis.more || !n.Placeholder && marked(int(f.Fd()))
 	r.layout[at] = n
 }
 

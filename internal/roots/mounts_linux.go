@@ -23,6 +23,7 @@ func (r *Reached) mountID(dir string) uint64 {
 	}
 	fd, err := r.dirFD(dir)
 	if err != nil {
+		r.basis.more = true
 		return 0
 	}
 	id := mountOf(fd, "", unix.AT_EMPTY_PATH)

@@ -84,11 +84,21 @@ func (r *Reached) samePrivate(p *Private) bool {
 // changed just now can change once more without showing it.
 func (r *Reached) stamp(path string) {
 	var st unix.Stat_t
-	if err := unix.Lstat(path, &st); err != nil || nodeFrom(&st).ID != r.layout[path].ID || time.Since(time.Unix(st.Ctim.Unix())).Abs() < 2*tick {
+	if err := unix.Lstat(path, &st); err != nil || nodeFrom(&st).ID != r.layout[path].ID || !aged(time.Unix(st.Ctim.Unix()), time.Now()) {
 		r.basis.more = true
 		return
 	}
 	r.basis.stamps[path] = ctime(&st)
+}
+
+// aged says whether another change would show as another time. A file system with times
+// of whole seconds, or of two (FAT), takes that long.
+func aged(changed, now time.Time) bool {
+	grain := 2 * tick
+	if changed.Nanosecond() == 0 {
+		grain = 3 * time.Second
+	}
+	return now.Sub(changed).Abs() >= grain
 }
 
 func ctime(st *unix.Stat_t) int64 { return st.Ctim.Nano() }

@@ -135,6 +135,25 @@ func TestRenewOfWhatIsNew(t *testing.T) {
 	t.Error("this machine is too slow for one look within a tick")
 }
 
+// Not every file system has times as fine as the clock's.
+func TestAged(t *testing.T) {
+	for _, c := range []struct {
+		changed, now time.Time
+		want         bool
+	}{
+		{time.Unix(10, 5e6), time.Unix(10, 5e6), false},
+		{time.Unix(10, 5e6), time.Unix(10, 24e6), false},
+		{time.Unix(10, 5e6), time.Unix(10, 26e6), true},
+		{time.Unix(10, 0), time.Unix(11, 5e8), false},
+		{time.Unix(10, 0), time.Unix(13, 1), true},
+		{time.Unix(10, 5e6), time.Unix(9, 0), true}, // the clock was set back
+	} {
+		if got := aged(c.changed, c.now); got != c.want {
+			t.Errorf("changed %v, now %v: %v", c.changed, c.now, got)
+		}
+	}
+}
+
 // A link that was made anew can have the number of the one before.
 func TestRenewLooksWhereALinkLeads(t *testing.T) {
 	x := newRenewable(t)
