@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/testenv"
 	"sandboxd/protocol"
@@ -53,11 +56,10 @@ echo >>` + jails + "\n" + strings.ReplaceAll(tc.change, "DIR", m.dir) + "\necho 
 				var r result
 				for id, quiet := uint64(2), false; !quiet && id < 12; id++ { // no other test mounts
 					_ = os.Remove(jails)
-					before, _ := os.ReadFile("/proc/self/mountinfo")
+					untouched := watchMounts(t)
 					c.start(id, m.dir, "echo", "ran")
 					r = c.collect(id)
-					after, _ := os.ReadFile("/proc/self/mountinfo")
-					quiet = tc.jails > 1 || string(before) == string(after)
+					quiet = untouched() || tc.jails > 1
 				}
 				if tried, err := os.ReadFile(jails); err != nil || len(tried) != tc.jails {
 					t.Errorf("%d jails were built, %v", len(tried), err)
@@ -69,6 +71,33 @@ echo >>` + jails + "\n" + strings.ReplaceAll(tc.change, "DIR", m.dir) + "\necho 
 			})
 		}
 	})
+}
+
+// watchMounts gives a function that says, once, whether the mount table is the same as now,
+// and was meanwhile: what is mounted and unmounted again shows in no reading.
+func watchMounts(t *testing.T) func() bool {
+	t.Helper()
+	read := func(f *os.File) string {
+		b, err := io.ReadAll(f)
+		if err != nil || len(b) == 0 {
+			t.Fatalf("%d bytes of the mount table, %v", len(b), err)
+		}
+		return string(b)
+	}
+	fd, err := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := os.NewFile(uintptr(fd), "mountinfo") // Go's poller does not watch it
+	before := read(f)
+	return func() bool {
+		defer f.Close()
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLPRI}}, 0)
+		if _, at := f.Seek(0, io.SeekStart); err != nil || at != nil {
+			t.Fatal(err, at)
+		}
+		return n == 0 && read(f) == before
+	}
 }
 
 // What the host takes away a moment before it is mounted on, as git clean does with a
