@@ -61,7 +61,8 @@ func record(tb testing.TB, feature string) {
 }
 
 // AllowedSkips reads the features that a kind of host may lack. A line is
-// "HOST FEATURE REASON..."; "#" starts a comment. A host that the file does not know
+// "HOST FEATURE REASON..."; a "?" behind the feature says that only some hosts of the kind
+// lack it, which scripts/test reads; "#" starts a comment. A host that the file does not know
 // is an error: a misspelt one would allow nothing, or everything.
 func AllowedSkips(path, host string) ([]string, error) {
 	b, err := os.ReadFile(path)
@@ -82,7 +83,7 @@ func AllowedSkips(path, host string) ([]string, error) {
 		if f[0] == host {
 			known = true
 			if f[1] != "-" { // "HOST - REASON" declares a host that skips nothing
-				features = append(features, f[1])
+				features = append(features, strings.TrimSuffix(f[1], "?"))
 			}
 		}
 	}
