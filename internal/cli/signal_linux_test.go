@@ -130,9 +130,13 @@ func TestSecondInterruptPassesUnreadOutput(t *testing.T) {
 	}
 	w.Close()
 	defer func() { _ = cmd.Process.Kill() }()
-	testenv.Eventually(t, "a full pipe", func() bool {
+	held, since := 0, time.Now()
+	testenv.Eventually(t, "a full pipe", func() bool { // one that fills slowly is not full yet
 		n, err := unix.IoctlGetInt(int(r.Fd()), unix.TIOCINQ)
-		return err == nil && n >= 1<<15
+		if n != held {
+			held, since = n, time.Now()
+		}
+		return err == nil && n >= 1<<15 && time.Since(since) > time.Second
 	})
 	pidNS := jailOf(t, cmd.Process.Pid)
 	ended := make(chan error, 1)
