@@ -15,7 +15,7 @@ run: ## set up, build, run a command in the jail and print what was enforced
 	@scripts/demo
 
 build: ## build ./sandboxd (static, for this machine)
-	$(GO) build -trimpath -o sandboxd ./cmd/sandboxd
+	@scripts/build sandboxd
 
 test: ## set up, check, and run every test (with the race detector)
 	@scripts/setup test

@@ -14,6 +14,7 @@ import (
 	"sandboxd/internal/host/probe"
 	"sandboxd/internal/report"
 	"sandboxd/internal/roots"
+	"sandboxd/internal/stage2/carried"
 	"sandboxd/internal/stage2/spec"
 	"sandboxd/protocol"
 )
@@ -23,8 +24,8 @@ import (
 type Host struct {
 	Config
 	Facts host.Facts // without a layout: each execution surveys its own
-	Self  *os.File   // the helper's own image, what stage 2 is executed from
 
+	self       *self
 	path       string // the helper's inherited PATH
 	namespaces []spec.Namespace
 	mounts     *mountTable
@@ -52,10 +53,11 @@ func NewHost(ctx context.Context, c Config) (*Host, error) {
 	// the host to the jail's init. Before Linux 5.11 the kernel refuses, and
 	// bubblewrap closes what it does not know by itself.
 	_ = unix.CloseRange(spec.SpecFD, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
-	self, err := os.Open("/proc/self/exe")
+	self, err := openSelf(carried.Image)
 	if err != nil {
-		return nil, fmt.Errorf("cannot open the helper's own image: %w; is /proc mounted?", err)
+		return nil, err
 	}
+	forget(carried.Image)
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("cannot become a child subreaper: %w", err)
 	}
@@ -67,7 +69,7 @@ func NewHost(ctx context.Context, c Config) (*Host, error) {
 	if err = errors.Join(err, terr); err != nil {
 		return nil, err
 	}
-	h := &Host{Config: c, Facts: facts, Self: self, path: os.Getenv("PATH"), leash: end, noTerminal: noTerminal}
+	h := &Host{Config: c, Facts: facts, self: self, path: os.Getenv("PATH"), leash: end, noTerminal: noTerminal}
 	for _, kind := range namespaceKinds {
 		var st unix.Stat_t
 		if err := unix.Stat("/proc/self/ns/"+kind, &st); err != nil {

@@ -123,6 +123,7 @@ func (k *keeper) hear() {
 		m.close()
 		return // it failed: the execution that comes builds its own
 	}
+	k.host.self.works.Store(true)
 	err = k.p.follow(realProc{}, m)
 	k.p.findInit(realProc{}, m.pid)
 	if k.p.init == 0 || err != nil {

@@ -49,7 +49,13 @@ func memfd(name string, b []byte) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a memfd for %s: %w", name, err)
 	}
+	return sealed(fd, name, b)
+}
+
+// sealed writes an empty memfd, for good.
+func sealed(fd int, name string, b []byte) (*os.File, error) {
 	f := os.NewFile(uintptr(fd), name)
+	var err error
 	if _, err = f.WriteAt(b, 0); err == nil { // the offset stays at the start
 		_, err = unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS,
 			unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_WRITE|unix.F_SEAL_SEAL)
@@ -97,8 +103,7 @@ func (h *Host) spawn(j *job) (*process, error) {
 		ps.closeAll()
 		return nil, err
 	}
-	image := fmt.Sprintf("/proc/self/fd/%d", spec.ImageFD)
-	path, argv := image, []string{"sandboxd", "--exec"}
+	path, argv := imagePath, []string{"sandboxd", "--exec"}
 	// A group of its own: signals to the helper's stay there. An empty environment:
 	// /proc/1/environ shows whatever bubblewrap had.
 	alone := &syscall.SysProcAttr{Setsid: !p.jailed || !h.noTerminal}
@@ -106,7 +111,7 @@ func (h *Host) spawn(j *job) (*process, error) {
 	attr := &os.ProcAttr{Dir: "/", Env: []string{}, Files: files, Sys: alone}
 	if p.jailed {
 		path = h.Facts.Bwrap.Path
-		argv = []string{"bwrap", "--args", fmt.Sprint(spec.FirstFD), "--", image, "--exec"}
+		argv = []string{"bwrap", "--args", fmt.Sprint(spec.FirstFD), "--", imagePath, "--exec"}
 	} else {
 		// Not for bubblewrap: killed before it has released what it cloned, it would
 		// leave that waiting for ever. It asks for the signal itself just before.
@@ -245,7 +250,7 @@ func (h *Host) childFiles(ps *pipes, p *process, j *job) ([]*os.File, error) {
 		return nil, err
 	}
 	ps.child = append(ps.child, specFile)
-	files := []*os.File{null, null, ends[3], specFile, theirReport, ends[0], ends[1], ends[2], h.Self}
+	files := []*os.File{null, null, ends[3], specFile, theirReport, ends[0], ends[1], ends[2], h.self.image()}
 	if j.bwrap == nil {
 		return files, nil
 	}

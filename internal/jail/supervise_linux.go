@@ -116,6 +116,7 @@ func (s *supervision) onEvent(ev event) {
 // would follow does not run.
 func (s *supervision) begin(m message) {
 	s.begun = true
+	s.host.self.works.Store(true)
 	if s.identify(m); s.fail == nil {
 		s.openMasks()
 		s.allow()
