@@ -25,7 +25,7 @@ type Host struct {
 	Config
 	Facts host.Facts // without a layout: each execution surveys its own
 
-	self       *self
+	self       self
 	path       string // the helper's inherited PATH
 	namespaces []spec.Namespace
 	mounts     *mountTable
@@ -53,8 +53,8 @@ func NewHost(ctx context.Context, c Config) (*Host, error) {
 	// the host to the jail's init. Before Linux 5.11 the kernel refuses, and
 	// bubblewrap closes what it does not know by itself.
 	_ = unix.CloseRange(spec.SpecFD, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
-	self, err := openSelf(carried.Image)
-	if err != nil {
+	h := &Host{Config: c, path: os.Getenv("PATH")}
+	if err := h.self.open(carried.Image); err != nil {
 		return nil, err
 	}
 	forget(carried.Image)
@@ -62,14 +62,15 @@ func NewHost(ctx context.Context, c Config) (*Host, error) {
 		return nil, fmt.Errorf("cannot become a child subreaper: %w", err)
 	}
 	allowCoreLimit()
-	noTerminal := leaveTerminal() // before anything inherits it
+	h.noTerminal = leaveTerminal() // before anything inherits it
 	tied := tie()
-	facts, err := probe.Facts(ctx, probe.Options{Bwrap: c.Bwrap, AllowNestedUserns: c.AllowNestedUserns})
-	end, terr := tied(err == nil && facts.Bwrap.State != host.Absent)
+	var err error
+	h.Facts, err = probe.Facts(ctx, probe.Options{Bwrap: c.Bwrap, AllowNestedUserns: c.AllowNestedUserns})
+	end, terr := tied(err == nil && h.Facts.Bwrap.State != host.Absent)
 	if err = errors.Join(err, terr); err != nil {
 		return nil, err
 	}
-	h := &Host{Config: c, Facts: facts, self: self, path: os.Getenv("PATH"), leash: end, noTerminal: noTerminal}
+	h.leash = end
 	for _, kind := range namespaceKinds {
 		var st unix.Stat_t
 		if err := unix.Stat("/proc/self/ns/"+kind, &st); err != nil {

@@ -23,16 +23,14 @@ type self struct {
 	works, fails atomic.Bool
 }
 
-func openSelf(carried string) (*self, error) {
-	whole, err := os.Open("/proc/self/exe")
-	if err != nil {
-		return nil, fmt.Errorf("cannot open the helper's own image: %w; is /proc mounted?", err)
+func (s *self) open(carried string) (err error) {
+	if s.whole, err = os.Open("/proc/self/exe"); err != nil {
+		return fmt.Errorf("cannot open the helper's own image: %w; is /proc mounted?", err)
 	}
-	s := &self{whole: whole}
 	if carried != "" {
 		s.small, _ = unpack(carried) // without it stage 2 only takes longer
 	}
-	return s, nil
+	return nil
 }
 
 func unpack(carried string) (*os.File, error) {

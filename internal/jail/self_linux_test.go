@@ -50,8 +50,8 @@ func TestDistrust(t *testing.T) {
 			if tc.carries {
 				carried = "small"
 			}
-			s, err := openSelf(carried)
-			if err != nil {
+			var s self
+			if err := s.open(carried); err != nil {
 				t.Fatal(err)
 			}
 			if first := s.image(); (first == s.small) != tc.carries || first == nil {
