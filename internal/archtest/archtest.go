@@ -65,7 +65,7 @@ var rules = map[string]rule{
 	"internal/explain":             {pure: true, may: []string{"internal/host", "internal/plan", "protocol"}},
 	"internal/cli":                 {may: []string{"protocol/...", "internal/cgroup", "internal/doctor", "internal/env", "internal/explain", "internal/fence", "internal/gitidentity", "internal/host/...", "internal/plan", "internal/policy/...", "internal/procfs", "internal/bwrap", "internal/seatbelt", "internal/roots", "internal/selftest/...", "internal/stage2/spec"}},
 	"cmd/sandboxd":                 {may: []string{"internal/cli", "internal/leash", "internal/server", "internal/stage2"}},
-	"cmd/stage2":                   {may: []string{"internal/stage2"}},
+	"cmd/sandboxd-stage2":          {may: []string{"internal/stage2"}},
 	"internal/testenv":             {may: []string{"internal/procfs"}},
 	"internal/archtest":            {},
 	"internal/attack":              {},

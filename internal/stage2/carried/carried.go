@@ -1,4 +1,4 @@
-// Package carried holds the program cmd/stage2, which a helper executes inside a jail in
+// Package carried holds the program cmd/sandboxd-stage2, which a helper executes inside a jail in
 // place of itself: nothing but stage 2 is linked into it, so it starts in two thirds of the
 // time. Nothing else is different, and sandboxd itself remains able to play the role.
 package carried

@@ -1,4 +1,4 @@
-// Command stage2 is the role `sandboxd --exec` and nothing else. It is no program of its
+// Command sandboxd-stage2 is the role `sandboxd --exec` and nothing else. It is no program of its
 // own: scripts/build puts it into sandboxd, see internal/stage2/carried.
 package main
 
