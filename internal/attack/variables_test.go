@@ -139,7 +139,7 @@ func TestPlantedPrograms(t *testing.T) {
 	}
 }
 
-// The helper runs no bubblewrap but a trusted one, and stage 2 is its own image,
+// The helper runs no bubblewrap but a trusted one, and stage 2 is its own image or what that carries,
 // whatever a command put into its place on disk.
 func TestPlantedHelper(t *testing.T) {
 	testenv.EachUser(t, func(t *testing.T, u testenv.User) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,20 +21,13 @@ func TestStage2FromMemory(t *testing.T) {
 	const small = "/memfd:stage2 (deleted)"
 	testenv.EachUser(t, func(t *testing.T, u testenv.User) {
 		dir := testenv.TempDir(t, u)
-		carrying, plain := os.Getenv(testenv.BinaryEnv), filepath.Join(dir, "plain")
-		if carrying == "" {
-			carrying = filepath.Join(dir, "carrying")
-			build := exec.Command(filepath.Join(testenv.Root(t), "scripts", "build"), carrying)
-			build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false")
-			if out, err := build.CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, out)
-			}
-		}
+		carrying, plain := carrying(t), filepath.Join(dir, "plain")
 		if err := testenv.Build(plain, "sandboxd/cmd/sandboxd"); err != nil {
 			t.Fatal(err)
 		}
 		m := jailed(t, u)
 		refuse := m.fake(`case $(readlink /proc/$$/fd/8) in *memfd*) echo "bwrap: execvp /proc/self/fd/8: Permission denied" >&2; exit 1;; esac; exec /usr/bin/bwrap "$@"`)
+		kill := m.fake(`case $(readlink /proc/$$/fd/8) in *memfd*) kill -KILL $$;; esac; exec /usr/bin/bwrap "$@" `)
 		for _, tc := range []struct {
 			name, binary string
 			want         string
@@ -45,6 +39,7 @@ func TestStage2FromMemory(t *testing.T) {
 			{"memory is not executed", carrying, carrying, []string{"unshare", "--pid", "--fork", "--mount-proc", "sh", "-c",
 				`[ -e /proc/sys/vm/memfd_noexec ] || echo no sysctl >&2; echo 2 >/proc/sys/vm/memfd_noexec && exec "$@"`, "sh"}, nil},
 			{"it is refused", carrying, carrying, nil, []string{"--bwrap", refuse}},
+			{"it is killed", carrying, carrying, nil, []string{"--bwrap", kill}},
 		} {
 			t.Run(tc.name, func(t *testing.T) {
 				if tc.by != nil && u.UID != 0 {
@@ -65,6 +60,74 @@ func TestStage2FromMemory(t *testing.T) {
 				}
 				c.down()
 			})
+		}
+	})
+}
+
+// carrying gives a binary that carries the small program.
+func carrying(t *testing.T) string {
+	t.Helper()
+	if path := os.Getenv(testenv.BinaryEnv); path != "" {
+		return path
+	}
+	path := filepath.Join(testenv.TempDir(t, testenv.Me()), "sandboxd")
+	if err := os.Chmod(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command(filepath.Join(testenv.Root(t), "scripts", "build"), path)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return path
+}
+
+// What was executed for a while is executed no more, as where an administrator tightens a
+// running host: the next command runs all the same, and so do those behind it.
+func TestStage2RefusedLater(t *testing.T) {
+	testenv.EachUser(t, func(t *testing.T, u testenv.User) {
+		binary := carrying(t)
+		for _, args := range [][]string{{"--standby=off"}, {"--standby=on"}, nil} {
+			m := jailed(t, u)
+			if args == nil {
+				m.name = "degraded"
+			}
+			cmd := m.command(args...)
+			cmd.Args[slices.Index(cmd.Args, testenv.Binary(t))] = binary
+			if args != nil {
+				cmd.Path = binary
+			}
+			c := m.spawnCmd(cmd, m.policy())
+			c.greet()
+			run := func(id uint64) {
+				t.Helper()
+				c.start(id, m.dir, "sh", "-c", "echo ran >>log")
+				if r := c.collect(id); r.exit == nil || r.exit.Code != 0 {
+					t.Errorf("%v: command %d: %+v, %+v", args, id, r.exit, r.fail)
+				}
+			}
+			run(2)
+			run(3)
+			fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", c.cmd.Process.Pid))
+			closed := 0
+			for _, fd := range fds {
+				if to, _ := os.Readlink(fd); strings.HasPrefix(to, "/memfd:stage2") {
+					closed++
+					if err := os.Chmod(fd, 0); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if err != nil || closed != 1 {
+				t.Fatalf("%v: %d memfds among %q, %v", args, closed, fds, err)
+			}
+			for id := range uint64(4) {
+				run(4 + id)
+			}
+			if log, err := os.ReadFile(filepath.Join(m.dir, "log")); err != nil || string(log) != strings.Repeat("ran\n", 6) {
+				t.Errorf("%v: %q, %v", args, log, err)
+			}
+			c.down()
 		}
 	})
 }

@@ -70,7 +70,7 @@ func (r *Run) attempt(h *Host, k *keeper, more bool) (again bool) {
 		return false
 	case late:
 		return false
-	case err != nil && more && !short(err) && r.stopReason() == NotStopped && (errors.Is(err, roots.ErrMoved) || h.self.distrust(err.Error()) || r.moved(j)):
+	case err != nil && more && !short(err) && r.stopReason() == NotStopped && (errors.Is(err, roots.ErrMoved) || errors.Is(err, errSmall) || r.moved(j)):
 		return true
 	case err != nil:
 		r.finish(nil, asError(err, spawnFailed))
@@ -80,7 +80,7 @@ func (r *Run) attempt(h *Host, k *keeper, more bool) (again bool) {
 	s.plan, s.reached = j.plan, j.reached
 	exit, failed := r.supervise(s, j, guarded)
 	j.built = s.built
-	again = more && exit == nil && (!s.allowed || s.report == nil) && time.Since(r.start) < LaunchBound && (failed != nil && h.self.distrust(failed.Msg) || r.moved(j))
+	again = more && exit == nil && (!s.allowed || s.report == nil) && time.Since(r.start) < LaunchBound && (s.refused(failed) || r.moved(j))
 	if !again {
 		r.finish(exit, failed)
 	}

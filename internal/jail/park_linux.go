@@ -124,6 +124,7 @@ func (k *keeper) hear() {
 		return // it failed: the execution that comes builds its own
 	}
 	k.host.self.works.Store(true)
+	k.p.began = true
 	err = k.p.follow(realProc{}, m)
 	k.p.findInit(realProc{}, m.pid)
 	if k.p.init == 0 || err != nil {

@@ -1,11 +1,14 @@
 package jail
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -14,8 +17,9 @@ import (
 )
 
 // self is what a jail executes as stage 2: the small program that this binary carries,
-// from memory, or this binary itself. A host may refuse to execute what is in no file
-// (vm.memfd_noexec, an LSM): that shows at the first jail, which is then built anew.
+// from memory, or this binary itself. A host may refuse to execute what is in no file, or
+// kill what does (vm.memfd_noexec, an LSM, a monitor), from the start or from some moment
+// on: the jail in which that shows is built anew.
 type self struct {
 	whole *os.File
 	small *os.File // nil: none is carried, or there cannot be one
@@ -56,19 +60,43 @@ func forget(embedded string) {
 	}
 }
 
-// image is what to execute now.
-func (s *self) image() *os.File {
+// image is what to execute now, and whether that is the small one.
+func (s *self) image() (f *os.File, small bool) {
 	if s.small != nil && !s.fails.Load() {
-		return s.small
+		return s.small, true
 	}
-	return s.whole
+	return s.whole, false
 }
 
 // imagePath is what bubblewrap executes: the descriptor that childFiles hands over.
 var imagePath = "/proc/self/fd/" + strconv.Itoa(spec.ImageFD)
 
-// distrust says, of a jail that failed before stage 2 began, whether that was because the
-// small one could not be executed, which never began here: it is not tried again.
-func (s *self) distrust(failed string) bool {
-	return s.small != nil && !s.works.Load() && strings.Contains(failed, imagePath) && !s.fails.Swap(true)
+// errSmall is for a process that could not be started because of the small program.
+var errSmall = errors.New("the small stage 2 is not executed")
+
+// passing are failures of an execve(2) that say nothing about what is executed.
+var passing = []string{unix.EAGAIN.Error(), unix.ENOMEM.Error(), unix.EMFILE.Error(), unix.ENFILE.Error()}
+
+// refused says, of a process in which stage 2 never began, whether that was because it was
+// the small one, which is not tried again then: the failure names it, or, before any began
+// here, the kernel or a monitor killed it. Nothing of a command can have run, and none of
+// the words can be a command's.
+func (s *self) refused(p *process, state *os.ProcessState, failed string) bool {
+	named := strings.Contains(failed, imagePath+":") && !slices.ContainsFunc(passing, func(text string) bool {
+		return strings.Contains(strings.ToLower(failed), text)
+	})
+	if !p.small || !named && (s.works.Load() || !killed(state)) {
+		return false
+	}
+	s.fails.Store(true)
+	return true
+}
+
+// killed takes an exit status that bubblewrap relays for the signal that it stands for.
+func killed(state *os.ProcessState) bool {
+	if state == nil {
+		return false
+	}
+	ws, ok := state.Sys().(syscall.WaitStatus)
+	return ok && (ws.Signaled() || ws.ExitStatus() > 128)
 }

@@ -32,40 +32,49 @@ func TestUnpack(t *testing.T) {
 	}
 }
 
-// The small program is given up once, for a failure that names it, before it ever began.
-func TestDistrust(t *testing.T) {
+// The small program is given up for a failure that names it, or before it ever began for
+// an end by a signal.
+func TestRefused(t *testing.T) {
 	const denied = "bwrap: execvp /proc/self/fd/8: Permission denied"
+	end := func(script string) *os.ProcessState {
+		cmd := exec.Command("sh", "-c", script)
+		_ = cmd.Run()
+		return cmd.ProcessState
+	}
 	for _, tc := range []struct {
-		name, failed   string
-		carries, works bool
-		want           bool
+		name, failed, end     string
+		small, works, refused bool
 	}{
-		{"denied", denied, true, false, true},
-		{"another failure", "bwrap: Can't mount proc on /newroot/proc", true, false, false},
-		{"it began before", denied, true, true, false},
-		{"none is carried", denied, false, false, false},
+		{"denied", denied, "exit 1", true, false, true},
+		{"denied later", denied, "exit 1", true, true, true},
+		{"a shortage", "bwrap: execvp /proc/self/fd/8: Cannot allocate memory", "exit 1", true, false, false},
+		{"another failure", "bwrap: Can't mount proc on /newroot/proc", "exit 1", true, false, false},
+		{"another descriptor", "bwrap: Can't bind /proc/self/fd/80", "exit 1", true, false, false},
+		{"killed", "ended", "kill -9 $$", true, false, true},
+		{"killed below", "ended", "exit 137", true, false, true},
+		{"killed later", "ended", "kill -9 $$", true, true, false},
+		{"none is carried", denied, "kill -9 $$", false, false, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			carried := ""
-			if tc.carries {
+			if tc.small {
 				carried = "small"
 			}
 			var s self
 			if err := s.open(carried); err != nil {
 				t.Fatal(err)
 			}
-			if first := s.image(); (first == s.small) != tc.carries || first == nil {
-				t.Fatalf("%v is executed first", first)
+			p := &process{}
+			first, small := s.image()
+			if p.small = small; small != tc.small || first == nil {
+				t.Fatalf("%v is executed first, %v", first, small)
 			}
 			s.works.Store(tc.works)
-			if got := s.distrust(tc.failed); got != tc.want {
+			if got := s.refused(p, end(tc.end), tc.failed); got != tc.refused {
 				t.Errorf("given up: %v", got)
 			}
-			if (s.image() == s.whole) != (tc.want || !tc.carries) {
-				t.Errorf("%v is executed next", s.image())
-			}
-			if s.distrust(tc.failed) {
-				t.Error("given up twice")
+			if _, small := s.image(); small == (tc.refused || !tc.small) {
+				t.Errorf("the small one next: %v", small)
 			}
 		})
 	}

@@ -41,6 +41,8 @@ type process struct {
 	payloadFD int           // its pidfd, -1
 	waiter    *ready.Waiter // for that; nil before it is known
 	told      bool          // the command came with the word that it may run
+	small     bool          // its stage 2 is the small one, see self
+	began     bool          // stage 2 said so before there was a command for it
 }
 
 // memfd makes a sealed in-memory file that holds b, read from its start.
@@ -126,6 +128,9 @@ func (h *Host) spawn(j *job) (*process, error) {
 	ps.closeChild()
 	if err != nil {
 		ps.closeAll()
+		if h.self.refused(p, nil, err.Error()) {
+			err = errors.Join(errSmall, err)
+		}
 		return nil, fmt.Errorf("cannot start %s: %w", argv[0], err)
 	}
 	go p.reap()
@@ -245,12 +250,14 @@ func (h *Host) childFiles(ps *pipes, p *process, j *job) ([]*os.File, error) {
 	}
 	p.report = ourReport
 	ps.ours, ps.child = append(ps.ours, ourReport), append(ps.child, theirReport)
+	var self *os.File
+	self, p.small = h.self.image()
 	specFile, err := memfd("spec", j.spec.Append(nil))
 	if err != nil {
 		return nil, err
 	}
 	ps.child = append(ps.child, specFile)
-	files := []*os.File{null, null, ends[3], specFile, theirReport, ends[0], ends[1], ends[2], h.self.image()}
+	files := []*os.File{null, null, ends[3], specFile, theirReport, ends[0], ends[1], ends[2], self}
 	if j.bwrap == nil {
 		return files, nil
 	}

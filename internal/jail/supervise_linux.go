@@ -112,6 +112,11 @@ func (s *supervision) onEvent(ev event) {
 	ev.close()
 }
 
+// refused says whether the small stage 2 was not executed here: it never began.
+func (s *supervision) refused(failed *Error) bool {
+	return failed != nil && !s.begun && s.report == nil && !s.p.began && s.host.self.refused(s.p, s.state, failed.Msg)
+}
+
 // begin takes note of who sent a message, and lets it go on when that may be: what nobody
 // would follow does not run.
 func (s *supervision) begin(m message) {

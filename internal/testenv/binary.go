@@ -56,7 +56,7 @@ var binary = sync.OnceValues(func() (string, error) {
 
 var builtDir string
 
-// Build compiles a package of this module as releases are built: static, without
+// Build compiles a package of this module: static, without the small stage 2, and without
 // paths of this machine.
 func Build(path, pkg string) error {
 	cmd := exec.Command("go", "build", "-trimpath", "-o", path, pkg)

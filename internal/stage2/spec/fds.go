@@ -9,6 +9,6 @@ const (
 	StdinFD  = 5
 	StdoutFD = 6
 	StderrFD = 7
-	ImageFD  = 8 // the helper's own image, executed as /proc/self/fd/8
+	ImageFD  = 8 // what is executed as stage 2, as /proc/self/fd/8
 	FirstFD  = 9 // bubblewrap's: --args, binds, data
 )
