@@ -1,5 +1,5 @@
 // Package carried holds the program cmd/sandboxd-stage2, which a helper executes inside a jail in
-// place of itself: nothing but stage 2 is linked into it, so it starts in two thirds of the
+// place of itself: nothing but stage 2 is linked into it, so it starts in three quarters of the
 // time. Nothing else is different, and sandboxd itself remains able to play the role.
 package carried
 
