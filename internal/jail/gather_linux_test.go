@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -70,8 +71,10 @@ func main() {
 		t.Fatalf("%v: %s", err, out)
 	}
 	cmd := exec.Command(filepath.Join(dir, "narrow"))
-	if err := cmd.Start(); err != nil {
+	if err := cmd.Start(); errors.Is(err, unix.ENOEXEC) {
 		testenv.Skip(t, "narrow", "this kernel runs no 32-bit programs: "+err.Error())
+	} else if err != nil {
+		t.Fatal(err)
 	}
 	defer func() {
 		_ = cmd.Process.Kill()
